@@ -30,8 +30,8 @@ import numpy as np
 
 from application_fixture import Kept
 from leadline.engine import Engine, Limits, Simulated, Target, open_engine, until_completed
-from leadline.predict import Predictor
-from leadline.predict.application import predict_application
+from leadline.models import Predictor
+from leadline.models.application import predict_application
 from leadline.record import EngineResult
 from leadline.record.application import Application
 from leadline.record.survey import SURVEY

@@ -43,7 +43,7 @@ MEASURES = (
     "crates/capture/src",
     "crates/engine/src/access",
     "crates/trace/src",
-    "python/leadline/predict",
+    "python/leadline/models",
     "python/leadline/studies/application",
 )
 CAPS_MIB = (96, 64, 128, 192)

@@ -12,9 +12,9 @@ from leadline.engine import CacheLimitRefused, Limits, Target, memory_cgroup, op
 from leadline.machine.dirty_limits import why_not
 from leadline.record import NO_SYNC, Access, Measurement, Workload, WritePolicy
 from leadline.store import open_store
-from leadline.studies.cache.disciplines import measure_disciplines
 from leadline.studies.cache.flusher import measure_flusher
-from leadline.studies.cache.policy import Rates, judge, tally
+from leadline.studies.cache.sizes import Rates, judge, tally
+from leadline.studies.cache.write_costs import measure_disciplines
 
 CAP_MIB = 96
 OFF_FRAC_MAX = 0.15

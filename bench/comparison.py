@@ -23,11 +23,17 @@ import msgspec
 import numpy as np
 
 from figures import Cell, Column, Content, Row, add_save_option, save
-from leadline.compare import Asked, Opened, measure_in_turns, named_questions, paired_ratio
 from leadline.engine import Limits, Target, open_engine
-from leadline.predict import DEFAULT_MODEL, Predictor
+from leadline.models import DEFAULT_MODEL, Predictor
 from leadline.record import Measurement, Workload
 from leadline.store import open_store
+from leadline.studies.comparison import (
+    Asked,
+    Opened,
+    measure_in_turns,
+    named_questions,
+    paired_ratio,
+)
 from leadline.studies.survey import LEARN_FRAC, derive_seed
 from proving.comparison import (
     PAPER_MACHINES,
@@ -40,8 +46,8 @@ from proving.comparison import (
 from proving.simulation import SimulatedSurvey, simulate_survey
 
 MEASURES = (
-    "python/leadline/compare",
-    "python/leadline/predict",
+    "python/leadline/studies/comparison",
+    "python/leadline/models",
     "python/leadline/studies/survey",
     "python/leadline/stats",
     "python/leadline/profiles",

@@ -23,7 +23,7 @@ from typing import Any
 from engine_runs import Setting, drop_from_cache, fio, pinned, watched
 from figures import Cell, Column, Row, markdown, slug
 
-COMMAND = (sys.executable, "-I", "-c", "from leadline.cli import main; main()")
+COMMAND = (sys.executable, "-I", "-c", "from leadline.app import main; main()")
 _POLL_S = 0.01
 
 

@@ -26,9 +26,9 @@ from figures.stored import ROOT
 
 MEASURES = (
     "crates/kernels/src",
-    "python/leadline/cli/stream",
+    "python/leadline/studies/streaming",
     "python/leadline/engine/streams",
-    "python/leadline/report/streaming",
+    "python/leadline/studies/streaming",
     "python/leadline/studies/streaming",
 )
 """Of the streams; the others are run by `make test`."""
@@ -67,7 +67,7 @@ STREAMS = {
 """In the order in which they need each other's files."""
 RECORDS = 2_000_000
 WIDTH = 140
-LEADLINE = "from leadline.cli import main; main()"
+LEADLINE = "from leadline.app import main; main()"
 IDS = re.compile(r"\b(?:survey|experiment|measurement|stream|point) +([0-9a-f]{8})")
 INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 COLUMNS = (Column("command", "command"), Column("text", "what it printed"))

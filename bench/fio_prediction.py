@@ -27,15 +27,15 @@ from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.engine import Limits, Target, open_engine
 from leadline.engine.fio import FioEngine
 from leadline.fio import read_job
-from leadline.predict import PredictionRefused, Predictor
+from leadline.models import PredictionRefused, Predictor
 from leadline.record import Access, Interval, Workload
 from leadline.store import open_store
-from leadline.studies.survey.stored import load_survey
+from leadline.studies.survey.study import load_survey
 from leadline.units import parse_bytes
 
 MEASURES = (
     "python/leadline/fio",
-    "python/leadline/predict",
+    "python/leadline/models",
     "python/leadline/studies/survey",
     "python/leadline/stats",
     "crates/stats/src",

@@ -50,7 +50,7 @@ BELOW, ABOVE = 0.9, 1.2
 MINUTES_MAX = 5.0
 FIO_DEPTH = 512
 FIO_S, FIO_RAMP_S = 20, 2
-LEADLINE = "from leadline.cli import main; main()"
+LEADLINE = "from leadline.app import main; main()"
 WAIT_S = 30.0
 """Between two looks whether the machine is calm."""
 

@@ -39,7 +39,7 @@ from leadline.engine import (
     share_limits,
     until_completed,
 )
-from leadline.predict import Predictor
+from leadline.models import Predictor
 from leadline.record import Measurement, Survey, Workload
 from leadline.record.survey import SURVEY
 from leadline.stats import student_t
@@ -49,7 +49,7 @@ from proving.machine_truth import draw_workloads
 from proving.machines import SCORED_FROM, draw_machine
 
 MEASURES = (
-    "python/leadline/predict",
+    "python/leadline/models",
     "python/leadline/studies/survey",
     "python/leadline/studies/counted.py",
     "python/leadline/stats",

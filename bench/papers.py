@@ -26,13 +26,7 @@ from figures.stored import ROOT, slug
 from leadline.inputs import parse_toml
 
 ROWS = Path(__file__).with_name("papers.toml")
-MEASURES = (
-    "bench/papers.toml",
-    "python/leadline/cli",
-    "python/leadline/compare",
-    "python/leadline/profiles",
-    "python/leadline/studies",
-)
+MEASURES = ("bench/papers.toml", "python/leadline/profiles", "python/leadline/studies")
 SHOWN, IN_PART, NOT_SHOWN, NOT_THERE = "shown", "in part", "**NOT SHOWN**", "not there"
 COLUMNS = (
     Column("figure", "figure"),

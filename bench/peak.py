@@ -56,7 +56,7 @@ from proving.servers import GOAL, PERCENTILE_GOAL, population, stalling_populati
 
 MEASURES = (
     "python/leadline/studies/workbench/policies",
-    "python/leadline/studies/workbench/belief",
+    "python/leadline/studies/workbench/belief.py",
     "tests/proving/servers.py",
     "tests/proving/parts_servers.py",
     "tests/proving/searches.py",

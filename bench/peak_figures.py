@@ -28,7 +28,7 @@ from proving.servers import GOAL
 
 MEASURES = (
     "python/leadline/studies/workbench/policies",
-    "python/leadline/studies/workbench/belief",
+    "python/leadline/studies/workbench/belief.py",
     "crates/engine/src/load/simulated_server",
     "crates/stats/src/belief",
 )

@@ -29,13 +29,13 @@ from scipy.stats import t as student
 
 from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.engine import Engine, Limits, Target, open_engine
-from leadline.predict import Box, spread_out
+from leadline.models import Box, spread_out
 from leadline.record import Measurement, Plan, PlanStage, Survey, Workload
 from leadline.studies.survey import Asked, Surveyor, begin_survey, explain_told
 from prediction_rivals import MODELS, Fitted, Points, fit
 
 MEASURES = (
-    "python/leadline/predict",
+    "python/leadline/models",
     "python/leadline/studies/survey",
     "python/leadline/stats",
     "python/leadline/profiles",

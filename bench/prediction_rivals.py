@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from leadline.predict import NoFamilies, Predictor, Sample, sample_of
-from leadline.predict.gaussian_process import Axes, Beliefs, Places, Unexplained, learn
+from leadline.models import NoFamilies, Predictor, Sample, sample_of
+from leadline.models.gaussian_process import Axes, Beliefs, Places, Unexplained, learn
 from leadline.record import Measurement, Survey, Workload
 
 Floats = NDArray[np.float64]

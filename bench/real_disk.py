@@ -23,7 +23,7 @@ from typing import Any
 from figures import Cell, Column, Row, add_save_option, markdown, save, slug
 
 MEASURES = (
-    "python/leadline/predict",
+    "python/leadline/models",
     "python/leadline/studies/survey",
     "python/leadline/studies/validation",
     "python/leadline/studies/counted.py",

@@ -45,8 +45,8 @@ from leadline.record.job import (
 )
 from leadline.record.streaming import CapacityResult, KernelName, StreamOptions, StreamResult
 from leadline.stats import pooled_noise, reading_interval
-from leadline.studies.streaming.bounds import bound
-from leadline.studies.streaming.capacities import capacities_of
+from leadline.studies.streaming.measured import bound
+from leadline.studies.streaming.plan import capacities_of
 from leadline.units import parse_bytes
 from stream_rivals import Task, Timed, duckdb, forget, gnu_sort, polars
 

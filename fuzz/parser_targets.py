@@ -17,8 +17,6 @@ from typing import Any
 
 import msgspec
 
-from leadline.compare.gate import GateRefused, parse_rule
-from leadline.compare.price import PriceRefused, parse_prices
 from leadline.engine import fio
 from leadline.engine.child import EngineChild, answer, read_answer
 from leadline.engine.streams.places import find_data_set
@@ -38,9 +36,10 @@ from leadline.servers.load_document import NonsensePrinted, measured_of, read_do
 from leadline.store import StoreError, open_store
 from leadline.store._database import encode
 from leadline.store._place import masked
-from leadline.studies.streaming.what_if import WhatIfRefused, parse_changes
-from leadline.studies.workbench.errors import ExperimentRefused
+from leadline.studies.comparison.ratio import GateRefused, PriceRefused, parse_prices, parse_rule
+from leadline.studies.streaming.balance import WhatIfRefused, parse_changes
 from leadline.studies.workbench.experiments.read import read_experiment
+from leadline.studies.workbench.policy import ExperimentRefused
 from leadline.studies.workbench.pools import answers
 from leadline.units import parse_bytes, parse_seconds
 from proving.published import FiguresError, read_figures

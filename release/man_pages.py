@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from leadline.cli.app import app
+from leadline.app import app
 from leadline.machine.facts import leadline_version
 
 SEE_ALSO = "Exit codes: 0 done, 1 fault, 2 refused, 3 stopped early, 4 a gate that failed."

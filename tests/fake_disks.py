@@ -10,7 +10,7 @@ from kept_documents import KeptDocuments
 from leadline.engine import BudgetSpent
 from leadline.engine.streams.disks import Effort
 from leadline.record.streaming import CapacityResult, StreamOptions, StreamResult, StreamStudy
-from leadline.studies.streaming.stored import load_stream
+from leadline.studies.streaming.run import load_stream
 from stream_fixture import ATLAS, Machine, run_of
 
 MB = 1e6

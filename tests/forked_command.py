@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Self
 
 import leadline
-from leadline.cli import main
+from leadline.app import main
 from shared_results import share
 
 _LOADED_LATE = (

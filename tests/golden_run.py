@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from leadline.cli.app import main
+from leadline.app import main
 
 _SURROUNDINGS = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 """A terminal is as wide as it is; text wraps by that."""

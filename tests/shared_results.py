@@ -42,8 +42,8 @@ def once(name: str, make: Callable[[], Made]) -> Made:
 
 def share() -> None:
     """Let this process take from the run's folder what it can."""
-    from leadline.predict import predictor  # noqa: PLC0415 - the server has loaded them
-    from leadline.report.drawing import embedding  # noqa: PLC0415
+    from leadline.charts import embedding  # noqa: PLC0415
+    from leadline.models import predictor  # noqa: PLC0415 - the server has loaded them
 
     vega, fit = embedding.vega_bundle.__wrapped__, predictor.MODELS["joint"]
 

@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from leadline.cli import main
+from leadline.app import main
 from leadline.engine import Limits
 from leadline.engine.pace import share_limits
 from leadline.record.study import Item

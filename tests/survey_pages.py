@@ -9,7 +9,7 @@ import msgspec
 
 import survey_fixture as made
 from leadline.record import Survey
-from leadline.report.survey.page import render_html
+from leadline.studies.survey.page import render_html
 from leadline.studies.survey.sentences import sentences
 from shared_results import once
 

@@ -9,18 +9,17 @@ import pytest
 
 import survey_fixture as made
 from compare_fixture import atlas, layers, question, quicker, renamed, rows, systems
-from leadline.compare import Terms, compare_systems
-from leadline.compare.access import access_curves, say_protocol, say_waits
-from leadline.compare.file_caches import cache_sizes
 from leadline.engine import Target
 from leadline.record import Curve, CurvePoint, Interval, Survey
 from leadline.record.comparison import AccessCurve
-from leadline.report.comparison.access_chart import (
+from leadline.studies.comparison import Terms, compare_systems
+from leadline.studies.comparison.charts import (
     access_chart,
     line_names,
     missing_access,
     say_costliest,
 )
+from leadline.studies.comparison.facts import access_curves, cache_sizes, say_protocol, say_waits
 
 SERVER = "nfs://10.0.0.2/exp"
 

@@ -17,7 +17,7 @@ from leadline.api.frames import FramesMissing
 from leadline.api.systems import SurveyedSystem
 from leadline.engine import BudgetSpent
 from leadline.errors import LeadlineError
-from leadline.predict import PredictionRefused
+from leadline.models import PredictionRefused
 from leadline.record import Status
 from leadline.studies.survey import PlanRefused
 

@@ -9,12 +9,10 @@ import pytest
 
 import shared_surveys
 from application_fixture import Kept
-from leadline.compare import Disturbance, Named
-from leadline.compare.application import compare_application
 from leadline.engine import Target, open_engine
-from leadline.predict import Predictor
-from leadline.predict.application import predict_application
-from leadline.predict.application.misses import misses_at, moved, uses_of
+from leadline.models import Predictor
+from leadline.models.application import predict_application
+from leadline.models.application.misses import misses_at, moved, uses_of
 from leadline.record import Access, Workload
 from leadline.record.application import Application
 from leadline.record.finding import Finding
@@ -22,6 +20,8 @@ from leadline.record.job import Limits
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.application import characterize_trace
+from leadline.studies.comparison import Disturbance, Named
+from leadline.studies.comparison.document import compare_application
 from leadline.studies.survey import Asked, begin_survey, run_survey
 from planted_traces import Planted, Requests, mixture
 from traced_programs import lru_misses, seconds_of, write_strace

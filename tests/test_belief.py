@@ -21,10 +21,18 @@ from leadline.record.workbench import (
     TrialRequest,
 )
 from leadline.servers import run_trial
-from leadline.studies.workbench.belief.particles import COUNT, Posterior
-from leadline.studies.workbench.belief.peak import log_peak
-from leadline.studies.workbench.belief.reading import Aim, aims, read
-from leadline.studies.workbench.belief.server import DIMENSIONS, Servers, toggled, unpack
+from leadline.studies.workbench.belief import (
+    COUNT,
+    DIMENSIONS,
+    Aim,
+    Posterior,
+    Servers,
+    aims,
+    log_peak,
+    read,
+    toggled,
+    unpack,
+)
 from proving.peak_truth import compute_truth
 
 MEAN = Aim(0.04, None)

@@ -12,12 +12,21 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Prior
-from leadline.studies.workbench.belief import particles
-from leadline.studies.workbench.belief.likelihood import log_likelihood
-from leadline.studies.workbench.belief.particles import Posterior
-from leadline.studies.workbench.belief.peak import log_peak
-from leadline.studies.workbench.belief.reading import Aim, Busy, Part, Reading
-from leadline.studies.workbench.belief.server import DIMENSIONS, NAMES, Servers, toggled, unpack
+from leadline.studies.workbench import belief as particles
+from leadline.studies.workbench.belief import (
+    DIMENSIONS,
+    NAMES,
+    Aim,
+    Busy,
+    Part,
+    Posterior,
+    Reading,
+    Servers,
+    log_likelihood,
+    log_peak,
+    toggled,
+    unpack,
+)
 
 AIMS = {"mean": Aim(0.04, None), "percentile": Aim(0.12, 0.05)}
 UNUSUAL: dict[str, dict[str, float]] = {

@@ -11,16 +11,15 @@ import pytest
 from rich.console import Console
 
 from compare_fixture import atlas, question, quicker, systems
-from leadline.compare import Terms, compare_systems, known_cache
+from leadline.charts.theme import SYSTEM_DASHES
 from leadline.record import Interval, Status, WritePolicy
 from leadline.record.comparison import CacheSize, CommonCurve, CommonPoint, SystemsComparison
-from leadline.report.comparison.charts import comparison_charts
-from leadline.report.comparison.page import render_comparison_html
-from leadline.report.comparison.terminal import render_comparison
-from leadline.report.comparison.words import cache_rows
-from leadline.report.drawing.theme import SYSTEM_DASHES
 from leadline.store import Store, open_store
-from leadline.studies.survey.stored import load_survey
+from leadline.studies.comparison import Terms, compare_systems, known_cache
+from leadline.studies.comparison.charts import comparison_charts
+from leadline.studies.comparison.page import render_comparison_html
+from leadline.studies.comparison.text import cache_rows, render_comparison
+from leadline.studies.survey.study import load_survey
 from proving.simulation import simulate_cache_study, simulate_survey
 
 MB = 1e6

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leadline.predict.calibration import LeftOut, widening
+from leadline.models.gaussian_process import LeftOut, widening
 
 READINGS = 80
 MODEL_SD, NOISE_SD = 0.05, 0.04

@@ -12,7 +12,7 @@ import pytest
 
 from command import LEADLINE, environment, leadline
 from leadline.record.application.reuse import AtDistance, MissRatio, Reuse
-from leadline.studies.application.words import say_caches
+from leadline.studies.application.characterize import say_caches
 from planted_traces import Planted, mixture, write_msr
 
 MIB = 2**20

@@ -11,12 +11,11 @@ from altair.utils.schemapi import SchemaValidationError
 import balance_fixture as balance
 import experiment_fixture as experiments
 import survey_fixture as surveys
-from leadline.report.balance.chart import balance_charts
-from leadline.report.drawing.drawable import Drawn, drawable
-from leadline.report.drawing.theme import config
-from leadline.report.streaming.catalogue import stream_charts
-from leadline.report.survey.catalogue import charts
-from leadline.report.workbench.catalogue import experiment_charts
+from leadline.charts.drawable import Drawn, drawable
+from leadline.charts.theme import config
+from leadline.studies.streaming.use_charts import balance_charts, stream_charts
+from leadline.studies.survey.charts import charts
+from leadline.studies.workbench.charts import experiment_charts
 
 KINDS: dict[str, Callable[[], Mapping[str, Drawn]]] = {
     "survey": lambda: charts(surveys.two_region()),

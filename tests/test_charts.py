@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import survey_fixture as made
-from leadline.report.drawing.images import ReportError, save_chart
-from leadline.report.survey.catalogue import charts, not_measured, summary_chart
-from leadline.report.survey.save import save_all_charts, save_report
+from leadline.charts.images import ReportError, save_chart
+from leadline.studies.survey.charts import charts, not_measured, summary_chart
+from leadline.studies.survey.page import save_all_charts, save_report
 
 FAMILY = ("size_mean", "read_frac", "process_num", "seq_frac")
 

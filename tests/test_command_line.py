@@ -18,10 +18,10 @@ from golden_cases import HERE, KINDS
 from rich.text import Text
 
 from command import leadline
-from leadline.cli.app import main
-from leadline.cli.talk import show
+from leadline.app import main
 from leadline.record.wording import say_time
-from leadline.report.workbench.words import say_ms
+from leadline.studies.workbench.text import say_ms
+from leadline.terminal.talk import show
 from leadline.units import format_seconds
 
 WORDS = re.compile(r"[\w.+'%/-]+")

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import leadline
 from command import LEADLINE
-from leadline.cli.app import COMMANDS, ROOMS, app, main, module_of
+from leadline.app import COMMANDS, app, main, module_of
 from leadline.errors import LeadlineError
 from leadline.machine.build import commit
 from leadline.studies.survey import PlanRefused, ResumeMismatch
@@ -34,13 +35,13 @@ def test_every_command_there_is_has_its_place_in_the_help() -> None:
     said = " ".join(CliRunner().invoke(app, ["--help"]).output.split())
     positions = [said.index(f" {name} {line}") for name, line in COMMANDS.items()]
     assert positions == sorted(positions)
-    package = Path(inspect.getfile(import_module("leadline.cli"))).parent
+    package = Path(inspect.getfile(leadline)).parent
     with_command = {
-        ".".join(path.relative_to(package).with_suffix("").parts)
+        ".".join(("leadline", *path.relative_to(package).with_suffix("").parts))
         for path in package.rglob("*.py")
         if "\ndef command(" in path.read_text("utf-8")
     }
-    assert with_command == {ROOMS.get(name, name) for name in COMMANDS}
+    assert with_command == {module_of(name) for name in COMMANDS}
 
 
 def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:
@@ -52,7 +53,7 @@ def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:
 def test_the_list_of_commands_waits_for_no_engine_and_no_record() -> None:
     heavy = ("msgspec", "numpy", "rich", "leadline.engine", "leadline.record", "leadline._engine")
     code = (
-        "import sys; from typer.testing import CliRunner; from leadline.cli.app import app; "
+        "import sys; from typer.testing import CliRunner; from leadline.app import app; "
         "said = CliRunner().invoke(app, ['--help']).output; assert 'survey' in said; "
         f"print([name for name in {heavy} if name in sys.modules])"
     )
@@ -117,7 +118,7 @@ def test_a_page_without_its_extra_names_what_to_install(
     def lacking() -> None:
         raise ModuleNotFoundError("No module named 'altair'", name="altair")
 
-    monkeypatch.setattr("leadline.cli.app.app", lacking)
+    monkeypatch.setattr("leadline.app.app", lacking)
     with pytest.raises(SystemExit) as leaving:
         main()
     assert leaving.value.code == 2
@@ -139,7 +140,7 @@ def test_every_help_has_an_example_and_a_default_for_every_value(name: str) -> N
 def test_the_help_waits_for_no_library_of_statistics_stores_or_charts() -> None:
     heavy = ("scipy", "sqlalchemy", "altair", "leadline.studies.survey")
     code = (
-        "import sys; from typer.testing import CliRunner; from leadline.cli.app import app; "
+        "import sys; from typer.testing import CliRunner; from leadline.app import app; "
         "[CliRunner().invoke(app, a.split()) for a in ('--help', 'measure --help')]; "
         f"print([name for name in {heavy} if name in sys.modules])"
     )
@@ -159,7 +160,7 @@ def test_a_defect_says_where_it_was_raised(
     def broken() -> None:
         raise IndexError("list index out of range")
 
-    monkeypatch.setattr("leadline.cli.app.app", broken)
+    monkeypatch.setattr("leadline.app.app", broken)
     with pytest.raises(SystemExit) as leaving:
         main()
     assert leaving.value.code == 1

@@ -11,16 +11,16 @@ import msgspec
 import pytest
 
 import compare_fixture as made
-from leadline.cli import compare
-from leadline.compare import Asked, ComparisonRefused, Named
 from leadline.engine import Limits, Target, load_profile
 from leadline.errors import LeadlineError
-from leadline.predict import Predictor
+from leadline.models import Predictor
 from leadline.record import Status, Workload
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
+from leadline.studies.comparison import Asked, ComparisonRefused, Named
+from leadline.studies.comparison import command as compare
 from leadline.studies.resume import find_unfinished
-from leadline.studies.survey.stored import surveyed_target
+from leadline.studies.survey.study import surveyed_target
 from shared_surveys import surveyed
 
 LIMITS = Limits(

@@ -11,12 +11,18 @@ import pytest
 
 import survey_fixture as made
 from compare_fixture import atlas, question, quicker, systems
-from leadline.compare import Disturbance, LogRatio, Terms, compare_systems, disturbance_of
-from leadline.compare.disturbance import withheld
 from leadline.record import Interval, Level, Survey
 from leadline.record.comparison import SystemsComparison
 from leadline.record.finding import Finding
 from leadline.record.survey import DriftStep
+from leadline.studies.comparison import (
+    Disturbance,
+    LogRatio,
+    Terms,
+    compare_systems,
+    disturbance_of,
+)
+from leadline.studies.comparison.disturbance import withheld
 
 OTHERS = Finding.of("survey_disturbed", lost_frac=0.5)
 BUSY = math.log(2)

@@ -9,7 +9,11 @@ import pytest
 
 import survey_fixture as made
 from compare_fixture import INSIDE, MIB, atlas, question, quicker, renamed, systems
-from leadline.compare import (
+from leadline.models import NAMED, Predictor
+from leadline.record import Workload
+from leadline.record.comparison import Price, SystemsComparison
+from leadline.record.finding import Finding, within
+from leadline.studies.comparison import (
     ComparisonRefused,
     GateRefused,
     Readings,
@@ -19,11 +23,7 @@ from leadline.compare import (
     name_systems,
     named_questions,
 )
-from leadline.compare.curves import Named
-from leadline.predict import NAMED, Predictor
-from leadline.record import Workload
-from leadline.record.comparison import Price, SystemsComparison
-from leadline.record.finding import Finding, within
+from leadline.studies.comparison.curves import Named
 
 
 def test_the_faster_system_is_named_with_the_ratio_and_its_interval() -> None:

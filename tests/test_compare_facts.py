@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from leadline.compare.facts import GROUPS, NOISE, TOLERANCES, differing_facts
 from leadline.machine.facts import FACTS
 from leadline.record import SurveyStart
 from leadline.record.comparison import FactDifference
+from leadline.studies.comparison.facts import GROUPS, NOISE, TOLERANCES, differing_facts
 from proving.samples import sample_start
 
 FACTS_OF_A = {

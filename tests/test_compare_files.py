@@ -13,9 +13,9 @@ from golden_cases import HERE
 
 from command import leadline
 from compare_fixture import atlas, question, quicker, systems
-from leadline.compare import Terms, compare_systems
 from leadline.record.comparison import Gate, GateFailure, SystemsComparison
-from leadline.report.comparison.gate_files import junit_xml, markdown
+from leadline.studies.comparison import Terms, compare_systems
+from leadline.studies.comparison.text import junit_xml, markdown
 
 
 def document() -> SystemsComparison:

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from leadline.compare import GateRefused, LogRatio, parse_rule
-from leadline.compare.gate import Judged, judge
 from leadline.record import Workload
+from leadline.studies.comparison import GateRefused, LogRatio, parse_rule
+from leadline.studies.comparison.ratio import Judged, judge
 
 WORK = Workload(unique_bytes=2**20, size_mean=4096)
 

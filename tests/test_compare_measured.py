@@ -7,11 +7,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from leadline.compare import Asked, Opened, measure_in_turns, paired_ratio
-from leadline.compare.measured import STAGE
 from leadline.engine import Limits, Target, open_engine
 from leadline.record import Measurement, Workload
 from leadline.store import Store, open_store
+from leadline.studies.comparison import Asked, Opened, measure_in_turns, paired_ratio
+from leadline.studies.comparison.measured import STAGE
 from proving.comparison import true_mb_s
 
 LIMITS = Limits(

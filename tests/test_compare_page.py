@@ -13,17 +13,15 @@ from rich.console import Console
 
 import survey_fixture as made
 from compare_fixture import INSIDE, atlas, layers, question, quicker, renamed, rows, systems
-from leadline.compare import Terms, compare_systems
-from leadline.compare.curves import common_rates
+from leadline.charts.images import ReportError
 from leadline.record import Interval, Status, Workload
 from leadline.record.comparison import CommonCurve, CommonPoint, Price, SystemsComparison
 from leadline.record.finding import Finding
-from leadline.report.comparison.charts import comparison_charts, missing_charts
-from leadline.report.comparison.page import render_comparison_html
-from leadline.report.comparison.save import save_comparison
-from leadline.report.comparison.terminal import render_comparison
-from leadline.report.comparison.words import say_verdict
-from leadline.report.drawing.images import ReportError
+from leadline.studies.comparison import Terms, compare_systems
+from leadline.studies.comparison.charts import comparison_charts, missing_charts
+from leadline.studies.comparison.curves import common_rates
+from leadline.studies.comparison.page import render_comparison_html, save_comparison
+from leadline.studies.comparison.text import render_comparison, say_verdict
 from opened_page import OVERFLOW, OpenedPage
 
 PRICES = {"atlas": Price(1000.0, "EUR"), "rapid": Price(3000.0, "EUR")}

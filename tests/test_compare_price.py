@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.compare import PriceRefused, parse_prices
-from leadline.compare.price import per_price, per_price_ratio
 from leadline.record import Interval
 from leadline.record.comparison import Price
+from leadline.studies.comparison import PriceRefused, parse_prices
+from leadline.studies.comparison.ratio import per_price, per_price_ratio
 
 NAMES = ("atlas", "rapid=2")
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from leadline.compare import LogRatio, holm, paired_ratio, predicted_ratio
-from leadline.compare.ratio import verdict_of
 from leadline.record import Interval, Prediction, Workload
 from leadline.stats import student_t
+from leadline.studies.comparison import LogRatio, holm, paired_ratio, predicted_ratio
+from leadline.studies.comparison.ratio import verdict_of
 
 WORK = Workload(unique_bytes=2**20, size_mean=4096)
 

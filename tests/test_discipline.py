@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from command import leadline
-from leadline.compare.facts import differing_facts
 from leadline.engine import Limits, Target, TargetRefused, open_engine
 from leadline.record import Access, Workload, parse_sync
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
+from leadline.studies.comparison.facts import differing_facts
 from leadline.studies.survey import Asked, begin_survey
 from proving.samples import sample_start
 

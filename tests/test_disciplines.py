@@ -8,7 +8,7 @@ import pytest
 from leadline.engine import Target, open_engine
 from leadline.record import Access, Workload
 from leadline.record.writes import WriteDisciplines
-from leadline.studies.cache.disciplines import (
+from leadline.studies.cache.write_costs import (
     BUFFERED,
     HEADS,
     Taken,

@@ -6,9 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from leadline.predict import Box, fit_joint, sample_of, spread_out
-from leadline.predict.model import Floats
-from leadline.predict.sample import disturbance_ln_sd
+from leadline.models import Box, fit_joint, sample_of, spread_out
+from leadline.models.model import Floats, disturbance_ln_sd
 from leadline.record import Measurement, OtherLoad
 from leadline.studies.survey import LEARN_FRAC
 from shared_surveys import surveyed

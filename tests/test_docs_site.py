@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import leadline
-from leadline.cli.app import COMMANDS
+from leadline.app import COMMANDS
 
 SITE = Path(__file__).parent.parent / "release" / "site"
 

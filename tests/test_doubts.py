@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from leadline.charts.doubts import by_severity
 from leadline.record.finding import Finding
-from leadline.report.drawing.doubts import by_severity
 
 
 def test_findings_are_grouped_by_what_they_mean_for_the_numbers() -> None:

@@ -29,8 +29,7 @@ from leadline.record import (
     WrittenBytes,
 )
 from leadline.record.finding import Finding
-from leadline.report.measurement.evidence import marks, say_source, span_rows
-from leadline.report.measurement.terminal import render_measurement
+from leadline.studies.measurement.text import marks, render_measurement, say_source, span_rows
 from proving.samples import sample_point, sample_result
 
 MIB = 2**20

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 import experiment_fixture as made
+from leadline.charts.drawable import Drawn, Picture, drawable, to_svg
+from leadline.charts.images import save_chart
 from leadline.record import Interval
 from leadline.record.workbench import Experiment, Trial, TrialState
-from leadline.report.drawing.drawable import Drawn, Picture, drawable, to_svg
-from leadline.report.drawing.images import save_chart
-from leadline.report.workbench.catalogue import experiment_charts
-from leadline.studies.workbench.threshold import percentile_ms
+from leadline.studies.workbench.charts import experiment_charts
+from leadline.studies.workbench.loads import percentile_ms
 
 Spec = dict[str, Any]
 

@@ -18,7 +18,6 @@ from leadline.record.workbench import (
     SimulatedServer,
     Threshold,
 )
-from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.keys import (
     FACTOR,
     GOAL,
@@ -28,6 +27,7 @@ from leadline.studies.workbench.experiments.keys import (
     THRESHOLD,
     TOP,
 )
+from leadline.studies.workbench.experiments.quantities import line_of, lines_of
 from leadline.studies.workbench.experiments.read import (
     QUANTILES,
     begin_peak,
@@ -35,7 +35,7 @@ from leadline.studies.workbench.experiments.read import (
     load_experiment,
     read_experiment,
 )
-from leadline.studies.workbench.experiments.toml_lines import line_of, lines_of
+from leadline.studies.workbench.policy import ExperimentRefused
 
 SMALL = """
 [server]

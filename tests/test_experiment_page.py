@@ -14,7 +14,7 @@ from drawn_text import unreadable
 from leadline.record import Status
 from leadline.record.finding import Finding
 from leadline.record.workbench import Experiment
-from leadline.report.workbench.page import render_experiment_html
+from leadline.studies.workbench.page import render_experiment_html
 from opened_page import OVERFLOW, OpenedPage, made_once
 
 

@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 import experiment_fixture as made
+from leadline.charts.images import ReportError
 from leadline.record.workbench import Experiment
-from leadline.report.drawing.images import ReportError
-from leadline.report.workbench.save import require_experiment_format, save_experiment
-from leadline.report.workbench.terminal import render_experiment
+from leadline.studies.workbench.page import require_experiment_format, save_experiment
+from leadline.studies.workbench.tables import render_experiment
 
 
 @functools.cache

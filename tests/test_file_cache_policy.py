@@ -7,7 +7,7 @@ import pytest
 
 from cache_fixture import MIB, cache_point
 from leadline.record import Evidence, Interval, MovedBytes, Provenance, WritePolicy
-from leadline.studies.cache.policy import Rates, judge, tally
+from leadline.studies.cache.sizes import Rates, judge, tally
 
 CANCELLING, THROUGH, UNKNOWN = WritePolicy
 

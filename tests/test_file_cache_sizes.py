@@ -14,8 +14,7 @@ from leadline.engine import Limits, NothingCompleted, PointFailed
 from leadline.record import CachePlan, CacheSize, Interval, Measurement, Workload, WritePolicy
 from leadline.stats.borders import FittedBorder
 from leadline.studies.cache import CacheStudyRefused, find_file_cache
-from leadline.studies.cache.plan import make_plan
-from leadline.studies.cache.questions import GAP, Questions
+from leadline.studies.cache.plan import GAP, Questions, make_plan
 from leadline.studies.cache.sizes import KindCurve, disturbed_points, kind_curve, nearest_border
 from leadline.studies.cache.study import fill_cache
 from leadline.studies.counted import CountedBorder
@@ -204,7 +203,7 @@ def test_a_border_that_lookups_alone_tell_places_the_rates(monkeypatch: pytest.M
         counted = CountedBorder(told, "lookups") if kind == 1.0 else None
         return KindCurve((), "misses", None, counted)
 
-    monkeypatch.setattr("leadline.studies.cache.questions.kind_curve", flat)
+    monkeypatch.setattr("leadline.studies.cache.plan.kind_curve", flat)
     assert Questions(start)._rate_places() == (2**26, 2**30)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from command import leadline
-from leadline.report.documents.files import files_document
 from leadline.store import open_store
+from leadline.studies.files.text import files_document
 from proving.samples import keep_study, sample_files_study, stored_files
 
 

@@ -12,19 +12,18 @@ import pytest
 from rich.console import Console
 
 from files_fixture import EXISTING, ScriptedTests, made, study_of
+from leadline.charts.images import ReportError
 from leadline.record.files import FilesCell
-from leadline.report.drawing.images import ReportError
-from leadline.report.files.page import render_files_html
-from leadline.report.files.save import save_files
-from leadline.report.files.table import (
+from leadline.studies.files.page import render_files_html, save_files
+from leadline.studies.files.text import (
     PaperTable,
     TableCell,
     TableColumn,
     TableSection,
+    render_files,
     table_lines,
     table_of,
 )
-from leadline.report.files.terminal import render_files
 from opened_page import OpenedPage
 
 VAX_750 = """\

@@ -15,16 +15,16 @@ import typer
 
 import survey_fixture
 from command import leadline
-from leadline.cli import fio_jobs
-from leadline.cli import measure as measure_command
-from leadline.cli import predict as predict_command
-from leadline.cli.context import Context
 from leadline.engine import PointFailed, TargetRefused
 from leadline.fio import FioJobRefused, read_job
-from leadline.predict import PredictionRefused
+from leadline.models import PredictionRefused
 from leadline.record.measurement import WorkloadAsked
 from leadline.studies.measurement import MeasurementRefused
+from leadline.studies.measurement import command as measure_command
+from leadline.studies.measurement import command_fio as fio_jobs
 from leadline.studies.measurement import run as measuring
+from leadline.studies.prediction import command as predict_command
+from leadline.terminal.context import Context
 
 ROOT = Path(__file__).parent.parent
 WORKLOAD = "unique_bytes=1MiB,size_mean=4KiB"

@@ -17,12 +17,12 @@ from golden_cases import HERE, KINDS
 import experiment_fixture as experiments
 import stream_fixture as streams
 from command import leadline
-from leadline.report.balance.page import render_balance_html
-from leadline.report.kinds import KINDS as TOLD
-from leadline.report.kinds import find_study
-from leadline.report.workbench.page import render_experiment_html
 from leadline.store import open_store
+from leadline.studies.registry import KINDS as TOLD
+from leadline.studies.registry import find_study
 from leadline.studies.streaming.answer import balance_of
+from leadline.studies.streaming.page import render_balance_html
+from leadline.studies.workbench.page import render_experiment_html
 from opened_page import HEIGHT_PX, OVERFLOW, OpenedPage
 from shared_results import once
 from survey_pages import html_of

@@ -15,7 +15,7 @@ from leadline.record.finding import entries
 ROOT = Path(__file__).parent.parent
 PRODUCT = sorted((ROOT / "python" / "leadline").rglob("*.py"))
 TOOLS = sorted((ROOT / "bench").rglob("*.py")) + sorted((ROOT / "tests" / "proving").glob("*.py"))
-TEMPLATES = sorted((ROOT / "python" / "leadline" / "report").glob("*.j2"))
+TEMPLATES = sorted((ROOT / "python" / "leadline" / "charts").glob("*.j2"))
 
 KEPT = {
     "_common": "typer calls it: the options of all commands",

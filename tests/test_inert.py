@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from command import leadline
-from leadline.cli.talk import put_json, show, talk
 from leadline.inert import printable, to_csv
+from leadline.terminal.talk import put_json, show, talk
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\udcff"
 FAST = ["--budget", "1m", "--seed", "3"]

@@ -12,10 +12,10 @@ import pytest
 from scipy import optimize
 from scipy.special import stdtrit
 
-from leadline.predict import Box, JointModel, Sample, fit_joint, spread_out
-from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, Places, Unexplained, learn
-from leadline.predict.operation_time import PLACE, OperationTime, Requests
-from leadline.predict.sample import RegionNoise
+from leadline.models import Box, JointModel, Sample, fit_joint, spread_out
+from leadline.models.gaussian_process import Axes, Beliefs, Kernel, Places, Unexplained, learn
+from leadline.models.model import RegionNoise
+from leadline.models.operation_time import PLACE, OperationTime, Requests
 from leadline.record import Workload
 
 Law = Callable[[list[Workload]], np.ndarray]

@@ -15,8 +15,8 @@ from rich.console import Console
 import leadline
 from leadline.api.studies import StoredStudy
 from leadline.record.kinds import KINDS as RECORDS
-from leadline.report.kinds import KINDS, find_study
 from leadline.store import NotStored, StoreError, open_store
+from leadline.studies.registry import KINDS, find_study
 
 KEPT = Path(__file__).parent / "golden" / "store-today.sqlite"
 

@@ -19,7 +19,7 @@ import pytest
 from scipy.optimize import brentq
 from typer.testing import CliRunner
 
-from leadline.cli.app import app
+from leadline.app import app
 from leadline.engine import Engine, Stopped, TargetRefused, client
 from leadline.engine.simulated import SimulatedEngine
 from leadline.errors import LeadlineError
@@ -41,9 +41,9 @@ from leadline.record.workbench import (
 from leadline.servers import run_trial, storage
 from leadline.store import open_store
 from leadline.studies.workbench.answer import say_sample
-from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.read import begin_peak, read_experiment
 from leadline.studies.workbench.policies import open_policy
+from leadline.studies.workbench.policy import ExperimentRefused
 from leadline.studies.workbench.stored import stored_experiment
 
 SERVICE_S = 1e-3

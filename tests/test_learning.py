@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from leadline.predict import (
+from leadline.models import (
     BATCH,
     Box,
     JointModel,
@@ -19,8 +19,8 @@ from leadline.predict import (
     sample_of,
     spread_out,
 )
-from leadline.predict import learning as learning_module
-from leadline.predict.learning import BORDER_SHARE, BORDER_ZONE
+from leadline.models import learning as learning_module
+from leadline.models.learning import BORDER_SHARE, BORDER_ZONE
 from leadline.record import Measurement, Status
 from leadline.studies.survey import LEARN_FRAC, ResumeMismatch, Surveyor, explain, make_plan, middle
 from proving.simulation import SimulatedSurvey

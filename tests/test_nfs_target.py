@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 from command import LEADLINE, environment, leadline
 from engine_events import when_measuring
-from leadline.cli.app import app
+from leadline.app import app
 from leadline.engine import CacheLimitRefused, Limits, ServerLost, Target, TargetRefused
 from leadline.engine import open_engine as opened_engine
 from leadline.errors import LeadlineError
 from leadline.record import Access, Network, Workload, WritePolicy
 from leadline.store import open_store
-from leadline.studies.cache.policy import Rates, judge, promised
+from leadline.studies.cache.sizes import Rates, judge, promised
 from leadline.studies.survey.explain import server_level_names
 from memfs_server import MemfsServer, memfs_server
 from proving.samples import sample_point

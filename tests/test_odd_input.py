@@ -18,9 +18,7 @@ import pytest
 
 from command import environment, leadline
 from forked_command import run_forked
-from leadline.cli import main
-from leadline.cli.options import new_file
-from leadline.cli.talk import OutputLost, put_json, show, talk
+from leadline.app import main
 from leadline.engine import Target, TargetRefused, load_profile, open_engine
 from leadline.engine.process import ProcessEngine
 from leadline.engine.targets.nfs_address import NfsAddress
@@ -30,8 +28,10 @@ from leadline.machine.space import Space, keep_floor
 from leadline.record import Access, EngineResult, Status, Workload
 from leadline.record.job import Limits, NullTarget
 from leadline.store import StoreError, open_store
-from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.read import begin_peak, load_experiment, read_experiment
+from leadline.studies.workbench.policy import ExperimentRefused
+from leadline.terminal.options import new_file
+from leadline.terminal.talk import OutputLost, put_json, show, talk
 from leadline.units import parse_bytes, parse_seconds
 from proving.samples import sample_result
 from shared_surveys import keep, surveyed
@@ -197,7 +197,7 @@ def test_an_answer_that_cannot_be_written_is_no_defect(monkeypatch: pytest.Monke
 
 
 def test_a_full_standard_output_ends_with_code_3(tmp_path: Path) -> None:
-    code = "import sys; from leadline.cli import main; sys.argv[0] = 'leadline'; main()"
+    code = "import sys; from leadline.app import main; sys.argv[0] = 'leadline'; main()"
     command = [sys.executable, "-c", code, "--store", str(tmp_path / "s"), "systems", "--json"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -223,8 +223,8 @@ def test_a_second_signal_does_not_change_how_it_ends(monkeypatch: pytest.MonkeyP
         each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr("leadline.cli.app.app", interrupted)
-    monkeypatch.setattr("leadline.cli.app.talk", told)
+    monkeypatch.setattr("leadline.app.app", interrupted)
+    monkeypatch.setattr("leadline.app.talk", told)
     assert threading.current_thread() is threading.main_thread()
     try:
         with pytest.raises(SystemExit) as leaving:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from leadline.predict.operation_time import BORDER, PLACE, OperationTime, Requests
+from leadline.models.operation_time import BORDER, PLACE, OperationTime, Requests
 from leadline.record import Workload
 
 BORDERS_LN = (17.0, 19.0)

@@ -10,11 +10,11 @@ import pytest
 import vl_convert
 
 import survey_fixture as made
+from leadline.charts.drawable import Drawn
+from leadline.charts.paged import Sheet, _Drawing, paged_pdf, split_pages
 from leadline.record.finding import Finding
-from leadline.report.drawing.drawable import Drawn
-from leadline.report.drawing.paged import Sheet, _Drawing, paged_pdf, split_pages
-from leadline.report.survey.catalogue import charts
-from leadline.report.survey.save import save_report
+from leadline.studies.survey.charts import charts
+from leadline.studies.survey.page import save_report
 from survey_pages import answered
 
 _BOX = re.compile(rb"/MediaBox \[0 ([0-9.]+) ([0-9.]+) ([0-9.]+)\]")

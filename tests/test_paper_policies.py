@@ -17,8 +17,7 @@ from leadline.record.workbench import (
 )
 from leadline.studies.workbench.policies import POLICIES, open_policy
 from leadline.studies.workbench.policies.algorithm2 import Visit, bracket
-from leadline.studies.workbench.policies.binary import pick_binary
-from leadline.studies.workbench.policies.climb import CLIMBS
+from leadline.studies.workbench.policies.ladders import CLIMBS, pick_binary
 from leadline.studies.workbench.policies.model_guided import pick_by_model, predict
 from leadline.studies.workbench.policy import Policy
 from scripted_server import one_queue, search, trial

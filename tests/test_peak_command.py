@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from command import ended_after, leadline
-from leadline.cli.app import app
+from leadline.app import app
 from leadline.errors import LeadlineError
 from leadline.record import Status
 from leadline.record.workbench import Trial, TrialOrder, TrialState
@@ -225,7 +225,7 @@ def test_trials_that_fail_again_and_again_end_with_code_3(
             failure="the disk is full",
         )
 
-    monkeypatch.setattr("leadline.studies.workbench.mapping.run_trial", fail)
+    monkeypatch.setattr("leadline.studies.workbench.search.run_trial", fail)
     done = run("peak", experiment, store=store)
     assert isinstance(done.exception, LeadlineError)
     assert done.exception.exit_code == 3

@@ -20,11 +20,10 @@ from leadline.record.workbench import (
     TrialRequest,
 )
 from leadline.servers import run_trial
-from leadline.studies.workbench import fares
-from leadline.studies.workbench.fares import with_fares
+from leadline.studies.workbench import twin as fares
 from leadline.studies.workbench.policies import POLICIES
 from leadline.studies.workbench.search import PeakSearch
-from leadline.studies.workbench.twin import NoTwin, fit_twin
+from leadline.studies.workbench.twin import NoTwin, fit_twin, with_fares
 from workbench_fixture import TEXT, peak_start
 
 THRESHOLD = Threshold(mean_ms=40.0)
@@ -142,7 +141,7 @@ def test_every_policy_fares_somehow_and_the_deadline_is_none_of_their_business()
 def test_policies_that_would_simulate_too_long_are_left_out_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fares, "_REQUESTS_MAX", 100_000)
+    monkeypatch.setattr(fares, "_FARES_REQUESTS_MAX", 100_000)
     found = with_fares(searched())
     names = {fare.policy for fare in found.fares}
     assert "strawman" not in names

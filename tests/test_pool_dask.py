@@ -22,8 +22,8 @@ from leadline.errors import LeadlineError, TargetRefused
 from leadline.record.workbench import EXPERIMENT, Experiment, Sample, Trial, TrialOrder, TrialState
 from leadline.servers import run_trial
 from leadline.store import open_store
-from leadline.studies.workbench.mapping import run_experiment
 from leadline.studies.workbench.pools.pool import PoolLost, PoolRefused, open_pool
+from leadline.studies.workbench.search import run_experiment
 from test_pool import order
 from workbench_fixture import TEXT, surface_start
 
@@ -251,7 +251,7 @@ def test_a_surface_on_three_machines_of_which_one_dies_is_that_of_one_machine(
     with open_store(str(tmp_path / "alone.sqlite")) as store, open_pool() as pool:
         store.begin(EXPERIMENT, start)
         alone = run_experiment(start, store, pool)
-    monkeypatch.setattr("leadline.studies.workbench.mapping.run_trial", forever_on_boreas)
+    monkeypatch.setattr("leadline.studies.workbench.search.run_trial", forever_on_boreas)
     shared.add_workers(["atlas", "boreas", "castor"])
     with (
         open_store(str(tmp_path / "pool.sqlite")) as store,

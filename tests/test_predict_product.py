@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import survey_fixture
-from leadline.predict import NoFamilies, Predictor, ProductModel
+from leadline.models import NoFamilies, Predictor, ProductModel
 from leadline.record import Curve, CurvePoint, Interval, Measurement, Survey, Workload
 from survey_fixture import MIB, Level, Machine, build, points, three_region, two_region
 

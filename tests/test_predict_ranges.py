@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import survey_fixture
-from leadline.predict import (
+from leadline.models import (
     MODELS,
     NAMED,
     NoFamilies,

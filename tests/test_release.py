@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from leadline.cli.app import COMMANDS
+from leadline.app import COMMANDS
 from leadline.machine.build import EXTRAS
 
 ROOT = Path(__file__).parent.parent

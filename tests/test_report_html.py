@@ -18,9 +18,9 @@ import pytest
 
 import survey_fixture as made
 from leadline.record import IntervalRecord, Measurement, Survey
-from leadline.report.measurement.outliers import slice_outliers
-from leadline.report.survey.catalogue import charts
-from leadline.report.survey.page import render_html
+from leadline.studies.measurement.text import slice_outliers
+from leadline.studies.survey.charts import charts
+from leadline.studies.survey.page import render_html
 from opened_page import OVERFLOW, OpenedPage
 from survey_pages import answered, html_of, page_of, rendered
 

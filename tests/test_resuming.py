@@ -11,10 +11,10 @@ import pytest
 from leadline.record import Status
 from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart
 from leadline.store import Store, open_store
-from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.read import ExperimentFile, read_experiment
-from leadline.studies.workbench.resuming import resume_peak, resume_surface
+from leadline.studies.workbench.policy import ExperimentRefused
 from leadline.studies.workbench.stored import KeptExperiment
+from leadline.studies.workbench.study import resume_peak, resume_surface
 from workbench_fixture import TEXT, peak_start, surface_start
 
 

@@ -14,16 +14,16 @@ import pytest
 from scipy.stats import t
 from typer.testing import CliRunner
 
-from leadline.cli.app import app
+from leadline.app import app
 from leadline.engine import Stopped
 from leadline.record import Interval, Status
 from leadline.record.workbench import Experiment, RunLengths, SamplePeak, Trial, TrialRequest
-from leadline.report.workbench.catalogue import experiment_charts
-from leadline.report.workbench.page import render_experiment_html
 from leadline.servers import run_trial
 from leadline.stats import sd_interval
 from leadline.store import open_store
-from leadline.studies.workbench.errors import ExperimentRefused
+from leadline.studies.workbench.charts import experiment_charts
+from leadline.studies.workbench.page import render_experiment_html
+from leadline.studies.workbench.policy import ExperimentRefused
 from leadline.studies.workbench.run_lengths import (
     read_run_lengths,
     run_length_rows,
@@ -282,7 +282,7 @@ def test_a_study_that_was_stopped_goes_on_to_the_answer_it_would_have_had(
         return run_trial(order)
 
     with monkeypatch.context() as patched:
-        patched.setattr("leadline.studies.workbench.mapping.run_trial", stopped)
+        patched.setattr("leadline.studies.workbench.search.run_trial", stopped)
         run(experiment, *options, store=store)
     with open_store(str(store)) as kept:
         (left,) = kept.list()

@@ -12,7 +12,7 @@ import survey_fixture as made
 from leadline.record import Interval, Survey
 from leadline.record.findings import compare, gain
 from leadline.record.wording import say_times
-from leadline.report.survey.overviews import drift_title
+from leadline.studies.survey.charts import drift_title
 from leadline.studies.survey.sentences import sentences
 
 

@@ -13,7 +13,7 @@ import pytest
 from golden_cases import HERE
 
 from command import leadline
-from leadline.report.site import Entry, render_start
+from leadline.studies.site import Entry, render_start
 from opened_page import OVERFLOW
 
 _KEPT = ("1182ba46", "53c3b570", "282bcc82")

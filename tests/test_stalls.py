@@ -19,9 +19,8 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.servers import run_trial
+from leadline.studies.workbench.loads import deciding_stall, is_clear, threshold_ratio
 from leadline.studies.workbench.policies import open_policy
-from leadline.studies.workbench.stalls import deciding_stall, is_clear
-from leadline.studies.workbench.threshold import threshold_ratio
 from proving.peak_truth import truth
 
 SERVER = SimulatedServer(

@@ -13,7 +13,7 @@ from types import FrameType
 
 import pytest
 
-from leadline.cli import app as command_line
+from leadline import app as command_line
 from leadline.machine.stop import Stopped, shielded, stop_on_signals
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -170,7 +170,7 @@ COMMAND = """
 import signal, sys
 from pathlib import Path
 from types import SimpleNamespace
-import leadline.cli.app as cli
+import leadline.app as cli
 from leadline.engine.child import EngineChild
 from leadline.machine.stop import shielded
 
@@ -192,7 +192,7 @@ def wait(folder: Path) -> None:
         print("cleaned", flush=True)
 
 cli.COMMANDS["wait"] = "Hold a child and a file until told."
-sys.modules["leadline.cli.wait"] = SimpleNamespace(command=wait)
+sys.modules["leadline.studies.wait.command"] = SimpleNamespace(command=wait)
 cli.main()
 """
 

@@ -12,16 +12,12 @@ import pytest
 
 import balance_fixture as balance
 import stream_fixture as made
+from leadline.charts.drawable import drawable
 from leadline.record import Interval
 from leadline.record.balance import RESOURCES, Saturation, StreamBalance
-from leadline.report.balance.chart import balance_charts
-from leadline.report.drawing.drawable import drawable
-from leadline.report.streaming.bound_chart import bound_chart
-from leadline.report.streaming.catalogue import stream_charts
-from leadline.report.streaming.ratio_chart import ratio_chart
-from leadline.report.streaming.scaling_chart import scaling_chart
-from leadline.report.streaming.use_chart import spread, use_chart
 from leadline.studies.streaming.answer import balance_of
+from leadline.studies.streaming.charts import bound_chart, ratio_chart, scaling_chart
+from leadline.studies.streaming.use_charts import balance_charts, spread, stream_charts, use_chart
 
 Row = dict[str, Any]
 

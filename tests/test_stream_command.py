@@ -13,8 +13,6 @@ import pytest
 
 from command import LEADLINE, environment, leadline
 from fake_disks import Kept
-from leadline.cli.context import Context
-from leadline.cli.stream import run
 from leadline.engine import (
     BudgetSpent,
     EngineFault,
@@ -26,10 +24,12 @@ from leadline.engine import (
 from leadline.record import Status
 from leadline.record.job import Capacity, Check, StreamJob
 from leadline.record.streaming import CapacityResult, StreamResult, StreamStudy
-from leadline.report.documents.stream import stream_document
 from leadline.store import open_store
+from leadline.studies.streaming import command_run as run
 from leadline.studies.streaming.plan import Wanted, plan_run
 from leadline.studies.streaming.run import begin_stream, run_stream
+from leadline.studies.streaming.text import stream_document
+from leadline.terminal.context import Context
 from proving.samples import keep_study, sample_stream_study, stored_stream
 
 MIB = 2**20

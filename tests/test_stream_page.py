@@ -17,17 +17,21 @@ from rich.console import Console
 import balance_fixture as balance
 import stream_fixture as made
 from drawn_text import unreadable
+from leadline.charts.images import ReportError
 from leadline.record import Status
 from leadline.record.balance import StreamBalance
 from leadline.record.finding import Finding
 from leadline.record.streaming import StreamStudy
-from leadline.report.balance.page import render_balance_html
-from leadline.report.balance.terminal import render_balance
-from leadline.report.drawing.images import ReportError
-from leadline.report.streaming.page import render_stream_html
-from leadline.report.streaming.save import require_stream_format, save_balance, save_stream
-from leadline.report.streaming.terminal import render_stream
 from leadline.studies.streaming.answer import balance_of
+from leadline.studies.streaming.balance_text import render_balance
+from leadline.studies.streaming.page import (
+    render_balance_html,
+    render_stream_html,
+    require_stream_format,
+    save_balance,
+    save_stream,
+)
+from leadline.studies.streaming.text import render_stream
 from opened_page import OVERFLOW, OpenedPage, made_once
 
 
@@ -311,7 +315,7 @@ def test_a_plain_terminal_gets_ascii_and_no_control_characters(kind: str) -> Non
 
 def test_a_terminal_does_not_wait_for_altair() -> None:
     script = (
-        "import sys; import leadline.report.balance.terminal, leadline.report.streaming.terminal; "
+        "import sys; from leadline.studies.streaming import balance_text, text; "
         "assert 'altair' not in sys.modules, 'altair was loaded'"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -15,10 +15,9 @@ from leadline.record import Interval
 from leadline.record.balance import Balance, Resource, StreamBalance
 from leadline.record.streaming import StreamStudy
 from leadline.studies.streaming.answer import balance_of, scaling_of
-from leadline.studies.streaming.balance import balances_of
-from leadline.studies.streaming.capacities import capacities_of
+from leadline.studies.streaming.balance import WhatIfRefused, balances_of, parse_changes, what_if
+from leadline.studies.streaming.plan import capacities_of
 from leadline.studies.streaming.study import Asked, begin_scaling, pooled_readings, run_scaling
-from leadline.studies.streaming.what_if import WhatIfRefused, parse_changes, what_if
 from stream_fixture import ATLAS, BOREAS, Machine, busy_s, moved, options_of, scaling_study
 
 LIMITED: dict[Resource, Machine] = {

@@ -9,9 +9,9 @@ import pytest
 
 from leadline.record import Interval
 from leadline.record.streaming import CapacityResult
-from leadline.studies.streaming.bounds import bound
-from leadline.studies.streaming.capacities import capacities_of as capacities_from
-from leadline.studies.streaming.use import DiskRates, path_is_short, striped, together
+from leadline.studies.streaming.measured import bound
+from leadline.studies.streaming.plan import capacities_of as capacities_from
+from leadline.studies.streaming.resources import DiskRates, path_is_short, striped, together
 from stream_fixture import ATLAS, BOREAS, PLATFORMS, Machine, capacities_of, options_of, run_of
 
 EXACT = replace(ATLAS, noise_frac=0.0)

@@ -14,7 +14,7 @@ from leadline.studies.streaming.models import (
     total,
     touched_apart,
 )
-from leadline.studies.streaming.own_model import (
+from leadline.studies.streaming.resources import (
     Choices,
     own_copies,
     own_corrections,

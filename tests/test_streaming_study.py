@@ -14,7 +14,7 @@ from leadline.engine import BudgetSpent, PointFailed, TargetRefused
 from leadline.engine.streams.disks import Effort
 from leadline.record import Status
 from leadline.record.streaming import KERNELS, StreamOptions, StreamResult, StreamStudy
-from leadline.studies.streaming.keeping import Before
+from leadline.studies.streaming.run import Before
 from leadline.studies.streaming.study import (
     Asked,
     RunDone,

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from leadline.cli.app import app
+from leadline.app import app
 from leadline.record import Interval, Status
 from leadline.record.workbench import Experiment, MeasuredGrid, Surface, SurfaceCell
-from leadline.report.workbench.surface.table import surface_tiles
 from leadline.studies.workbench.answer import explain
-from leadline.studies.workbench.surface.against import surface_error
+from leadline.studies.workbench.surface.answer import surface_error
+from leadline.studies.workbench.surface.text import surface_tiles
 from proving.samples import sample_experiment_start
 from workbench_fixture import TEXT
 

@@ -13,16 +13,21 @@ import pytest
 from leadline.record.workbench import Factor, Sample
 from leadline.studies.workbench.surface import Grid, GridError, full_grid, models, open_design
 from leadline.studies.workbench.surface.answer import Belief
-from leadline.studies.workbench.surface.d_optimal import d_optimal, exchange
-from leadline.studies.workbench.surface.models import MODELS, Model, believe, choose, left_out_score
-from leadline.studies.workbench.surface.posterior import Effort, Peaks, Posterior
-from leadline.studies.workbench.surface.quadratic import (
+from leadline.studies.workbench.surface.grid import SD_LOG_UNKNOWN, Readings, sd_log
+from leadline.studies.workbench.surface.models import (
+    MODELS,
+    Model,
+    believe,
+    choose,
+    d_optimal,
+    exchange,
+    left_out_score,
     log_terms,
     quadratic_log,
     quadratic_raw,
     raw_terms,
 )
-from leadline.studies.workbench.surface.readings import SD_LOG_UNKNOWN, Readings, sd_log
+from leadline.studies.workbench.surface.posterior import Effort, Peaks, Posterior
 from surface_fixture import FACTORS, GOAL, bottleneck, lost_peak, peak_of
 
 Truth = Callable[[Sample], float]

@@ -9,19 +9,23 @@ import pytest
 
 from leadline.record.workbench import Factor
 from leadline.studies.workbench.surface import Grid
-from leadline.studies.workbench.surface.laws import (
+from leadline.studies.workbench.surface.design import _as_if_known, _expected_cost, _learned
+from leadline.studies.workbench.surface.grid import Readings
+from leadline.studies.workbench.surface.models import smooth
+from leadline.studies.workbench.surface.posterior import (
     CATEGORY_SD_LOG,
     CROWDING,
     SHARP,
     SOFT,
+    Effort,
+    Peaks,
     QuadraticLog,
     SoftMin,
+    _Mode,
+    _weights,
+    posterior,
     prior_covariance,
 )
-from leadline.studies.workbench.surface.models import smooth
-from leadline.studies.workbench.surface.posterior import Effort, Peaks, _Mode, _weights, posterior
-from leadline.studies.workbench.surface.readings import Readings
-from leadline.studies.workbench.surface.sequential import _as_if_known, _expected_cost, _learned
 from surface_fixture import FACTORS, bottleneck, peak_of
 
 GRID = Grid.of(FACTORS)

@@ -31,7 +31,7 @@ from leadline.studies.loop import StudyClock, measure_point, measure_points
 from leadline.studies.pace import Pace
 from leadline.studies.script import PointRequest
 from leadline.studies.survey import Surveyor
-from leadline.studies.survey.run import pace_of, run_survey
+from leadline.studies.survey.study import pace_of, run_survey
 from simulated_answers import MIB, engine_result, start, two_levels
 
 BEGIN = start(budget_s=100.0)

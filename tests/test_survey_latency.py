@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from leadline.cli.app import app
-from leadline.predict import Predictor
-from leadline.report.documents.survey import survey_document
-from leadline.report.survey.latency import every_curve, latencies, latency_at
-from leadline.report.survey.latency_charts import latency_charts
-from leadline.report.survey.page import render_html
+from leadline.app import app
+from leadline.models import Predictor
 from leadline.store import open_store
+from leadline.studies.survey.latency import every_curve, latencies, latency_at
+from leadline.studies.survey.page import latency_charts, render_html
+from leadline.studies.survey.text import survey_document
 from shared_surveys import keep, surveyed
 
 PROFILE = "two-level"

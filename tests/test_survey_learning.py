@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from leadline.predict import Box
+from leadline.models import Box
 from leadline.record import Measurement, PlanStage, Workload
 from leadline.studies.survey import middle
+from leadline.studies.survey.borders import Readings
 from leadline.studies.survey.middle import MiddleStrategy
-from leadline.studies.survey.readings import Readings
 from proving.samples import sample_point
 from simulated_answers import MIB, plan
 

@@ -11,11 +11,12 @@ import pytest
 
 from leadline.record import PROCESSES_MAX, Workload
 from leadline.studies.survey import Surveyor
-from leadline.studies.survey.focal import half_way, half_way_of
 from leadline.studies.survey.middle import (
     MiddleStrategy,
     RegionBounds,
     _whole_blocks,
+    half_way,
+    half_way_of,
     interleave,
     region_bounds,
 )

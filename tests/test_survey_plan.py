@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from leadline.record import PROCESSES_MAX, Plan
-from leadline.studies.survey import PlanRefused, advised_cache_limit, choose_cache_limit, make_plan
+from leadline.studies.memory import advised_cache_limit, choose_cache_limit
+from leadline.studies.survey import PlanRefused, make_plan
 from leadline.studies.survey.explain import region_names
 
 MIB, GIB = 2**20, 2**30
@@ -172,8 +173,8 @@ def test_the_memory_cap_that_is_advised_can_be_outgrown_within_the_budget() -> N
 def test_a_room_of_less_than_four_times_the_cap_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_bytes: int | None, said: bool
 ) -> None:
-    monkeypatch.setattr("leadline.studies.survey.begin.memory_cgroup", lambda _: nullcontext())
-    monkeypatch.setattr("leadline.studies.survey.begin.available_memory_bytes", lambda: 64 * GIB)
+    monkeypatch.setattr("leadline.studies.memory.memory_cgroup", lambda _: nullcontext())
+    monkeypatch.setattr("leadline.studies.memory.available_memory_bytes", lambda: 64 * GIB)
     told: list[str] = []
     chosen = choose_cache_limit(tmp_path, None, 60.0, told.append, max_bytes=max_bytes)
     assert chosen is not None

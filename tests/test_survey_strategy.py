@@ -10,7 +10,7 @@ import pytest
 
 from leadline.record import PARAMETERS, PROCESSES_MAX, Status, Workload
 from leadline.studies.survey import PlanRefused, ResumeMismatch, Surveyor, explain, make_plan
-from leadline.studies.survey.spread import CURVE_ENDS, CURVE_WEIGHTS, share, spread
+from leadline.studies.survey.plan import CURVE_ENDS, CURVE_WEIGHTS, share, spread
 from simulated_answers import MIB, answer, plan, start, surveyed, two_levels
 
 

@@ -10,7 +10,7 @@ import pytest
 from leadline.record import Measurement, Plan, Workload, derive_seed
 from leadline.studies.script import PointRequest
 from leadline.studies.survey import ResumeMismatch, Surveyor, strategy
-from leadline.studies.survey.readings import Readings
+from leadline.studies.survey.borders import Readings
 from simulated_answers import answer, start, two_levels
 
 BEGIN = start(seed=7)

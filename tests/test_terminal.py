@@ -12,8 +12,8 @@ from rich.console import Console
 import survey_fixture as made
 from leadline.record import Survey
 from leadline.record.finding import Finding
-from leadline.report.survey.terminal import chart_lines, render_terminal
 from leadline.studies.survey.sentences import sentences
+from leadline.studies.survey.text import chart_lines, render_terminal
 
 
 def _shown(survey: Survey, width: int, encoding: str = "utf-8") -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from leadline.compare.facts import differing_facts
 from leadline.machine.facts import target_facts
 from leadline.machine.hierarchy import groups_above
 from leadline.machine.kernel_files import text
 from leadline.machine.throttles import least_limits, say_limits
+from leadline.studies.comparison.facts import differing_facts
 from proving.samples import sample_start
 
 V1 = "blkio.throttle.{}_device"

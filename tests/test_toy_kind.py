@@ -18,12 +18,12 @@ from rich.console import Group
 from typer.testing import CliRunner
 
 import leadline
-from leadline.cli import app
+from leadline import app
 from leadline.record import kinds as record_kinds
 from leadline.record.study import Records, Status, StudyStart, Took
-from leadline.report import kinds as report_kinds
 from leadline.store import Store, _sql, open_store
 from leadline.store import Stored as StoredStudy
+from leadline.studies import registry as report_kinds
 
 
 class TideStart(StudyStart, frozen=True, kw_only=True):

@@ -11,9 +11,8 @@ import pytest
 import shared_surveys
 from leadline.record import PARAMETERS, Validation
 from leadline.record.finding import Finding
-from leadline.report.survey.page import render_html
-from leadline.report.survey.save import save_all_charts
-from leadline.report.validation.charts import checked_by, validation_charts
+from leadline.studies.survey.page import render_html, save_all_charts
+from leadline.studies.validation.charts import checked_by, validation_charts
 from proving.simulation import SimulatedSurvey, simulate_validation
 
 

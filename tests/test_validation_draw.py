@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import shared_surveys
-from leadline.predict import Ranges
+from leadline.models import Ranges
 from leadline.record import DrawnRange, Interval, ValidationStart, Workload
 from leadline.studies.validation import drawn_ranges, drawn_workloads, requests
-from leadline.studies.validation.draw import (
+from leadline.studies.validation.plan import (
     ANCHORS,
     ORTHOGONAL,
     PASSES,

@@ -22,7 +22,8 @@ from leadline.record import (
 )
 from leadline.record.finding import Finding
 from leadline.studies.validation import drawn_workloads, requests
-from leadline.studies.validation.draw import (
+from leadline.studies.validation.explain import extrapolated, validation_findings
+from leadline.studies.validation.plan import (
     ANCHORS,
     ORTHOGONAL,
     PASSES,
@@ -32,19 +33,20 @@ from leadline.studies.validation.draw import (
     grid_workloads,
     plan_stages,
 )
-from leadline.studies.validation.drift import drift_within, focal_drifts, moved
-from leadline.studies.validation.explain import extrapolated
-from leadline.studies.validation.orthogonal import interpolate
 from leadline.studies.validation.score import (
     Contestant,
     contestants,
+    drift_within,
+    focal_drifts,
+    holm,
     inherent_error,
+    interpolate,
     model_scores,
+    moved,
+    quantile_interval,
     rivals_left_out,
     validated_workloads,
 )
-from leadline.studies.validation.sentences import validation_findings
-from leadline.studies.validation.statistics import holm, quantile_interval
 from proving.samples import sample_point, sample_start, sample_survey, sample_validation
 from test_validation_draw import MIB, made_start
 

@@ -8,14 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from leadline.cli.app import app
+from leadline.app import app
 from leadline.engine import BudgetSpent
 from leadline.record import Status, Validation
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
-from leadline.report.documents.measurement import measurement_document
 from leadline.store import Store, open_store
-from leadline.studies.validation import ValidationRefused, explain_validation, stored, study
+from leadline.studies.measurement.text import measurement_document
+from leadline.studies.validation import ValidationRefused, explain_validation
+from leadline.studies.validation import run as stored
+from leadline.studies.validation import run as study
 from proving.simulation import (
     SimulatedSurvey,
     SimulatedValidation,

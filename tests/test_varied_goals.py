@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from leadline.cli.app import app
+from leadline.app import app
 from leadline.record import Status
 from leadline.store import open_store
-from leadline.studies.workbench.errors import ExperimentRefused
+from leadline.studies.workbench.policy import ExperimentRefused
 from leadline.studies.workbench.stored import stored_experiment
 from leadline.studies.workbench.varied import read_variations, varied_start
 from workbench_fixture import TEXT, peak_start

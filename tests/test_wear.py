@@ -15,7 +15,7 @@ from leadline.engine import Limits, Target, TargetRefused, Wear, WrittenSpent, o
 from leadline.machine.process_io import written_bytes
 from leadline.record import EngineResult, MovedBytes, Workload, WrittenBytes
 from leadline.store import open_store
-from leadline.studies.survey.stored import load_survey
+from leadline.studies.survey.study import load_survey
 from proving.samples import sample_result
 
 MIB = 2**20

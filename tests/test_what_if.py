@@ -13,11 +13,10 @@ import pytest
 import shared_surveys
 import survey_fixture as made
 import survey_pages
-from leadline.predict import MODELS, PredictionRefused, Predictor, Ranges
+from leadline.models import MODELS, PredictionRefused, Predictor, Ranges
 from leadline.record import PARAMETERS, Interval, Measurement, Prediction, Survey, Workload
 from leadline.record.wording import say_rate, say_value
-from leadline.report.survey.page import render_html
-from leadline.report.survey.what_if import pack, what_if_document
+from leadline.studies.survey.page import pack, render_html, what_if_document
 from leadline.units import format_bytes, format_rate
 from opened_page import OVERFLOW, OpenedPage
 

@@ -11,13 +11,18 @@ import pytest
 
 from leadline.record.workbench import Measured, Threshold, Trial, TrialRequest, TrialState
 from leadline.stats import student_t
-from leadline.studies.workbench.loads import LoadTrials, bounds, contradiction, load_rows, two_modes
-from leadline.studies.workbench.rate_interval import _peak_if, rate_interval
-from leadline.studies.workbench.threshold import (
+from leadline.studies.workbench.loads import (
     RATIO_MAX,
+    LoadTrials,
+    _peak_if,
+    bounds,
+    contradiction,
+    load_rows,
     measured_ratio,
     percentile_ms,
+    rate_interval,
     threshold_ratio,
+    two_modes,
 )
 from scripted_server import measured, one_queue, trial
 

@@ -24,11 +24,10 @@ from leadline.record.workbench import (
 )
 from leadline.servers import run_trial
 from leadline.store import Store, open_store
-from leadline.studies.workbench.errors import ReplayRefused
-from leadline.studies.workbench.mapping import TrialWatcher, run_experiment
 from leadline.studies.workbench.policies import UnknownPolicy, open_policy
+from leadline.studies.workbench.policy import ReplayRefused
 from leadline.studies.workbench.pools.pool import open_pool
-from leadline.studies.workbench.search import PeakSearch
+from leadline.studies.workbench.search import PeakSearch, TrialWatcher, run_experiment
 from leadline.studies.workbench.stored import KeptExperiment, experiment_of, stored_experiment
 from proving.samples import sample_trial
 from workbench_fixture import TEXT, SeveralMachines, WatchedPool, peak_start, surface_start
@@ -365,7 +364,7 @@ def test_whoever_does_not_wait_for_the_comparison_has_the_answer(
         assert found.sentences
         raise Killed
 
-    monkeypatch.setattr("leadline.studies.workbench.mapping.with_fares", interrupted)
+    monkeypatch.setattr("leadline.studies.workbench.search.with_fares", interrupted)
     with pytest.raises(Killed):
         run(store, peak_start(), compare=True)
     kept = stored_experiment(store, "tiny")

@@ -18,13 +18,18 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.stats import student_t
-from leadline.studies.workbench.loads import LoadTrials, two_modes
+from leadline.studies.workbench.loads import (
+    LoadTrials,
+    _peak_if,
+    measured_ratio,
+    percentile_ms,
+    rate_interval,
+    two_modes,
+)
 from leadline.studies.workbench.policies import open_policy
 from leadline.studies.workbench.policies.algorithm2 import Visit, bracket
-from leadline.studies.workbench.policies.binary import pick_binary
+from leadline.studies.workbench.policies.ladders import pick_binary
 from leadline.studies.workbench.policies.model_guided import pick_by_model, predict
-from leadline.studies.workbench.rate_interval import _peak_if, rate_interval
-from leadline.studies.workbench.threshold import measured_ratio, percentile_ms
 from scripted_server import measured, search, trial
 
 THRESHOLD = Threshold(mean_ms=40.0)

@@ -11,7 +11,6 @@ The package root stays light: the engine child imports it inside a memory cgroup
 imported module would take room from the file cache under test. Names are resolved on first use.
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from leadline.late import names_from
@@ -85,8 +84,6 @@ _resolve = names_from(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("compare", "predict"):  # packages, which can be called as well
-        return importlib.import_module(f"leadline.{name}")
     found = _resolve(name)
     return found() if name == "__version__" else found
 

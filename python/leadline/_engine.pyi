@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from leadline.stats.hierarchy import Codes, Floats, Readings
-from leadline.studies.workbench.belief.reading import Aim, Reading
-from leadline.studies.workbench.belief.server import Servers
+from leadline.studies.workbench.belief import Aim, Reading, Servers
 
 BUILD: Literal["debug", "release"]
 """How the engine was built; a debug build measures itself."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any
 
 
@@ -35,23 +33,3 @@ def late(where: str) -> Callable[..., Any]:
         return getattr(importlib.import_module(home), name)(*arguments, **options)
 
     return call
-
-
-def make_callable(package: str, where: str) -> None:
-    """Let a package be called as a function of the same name, `module:name`.
-
-    `leadline.predict` and `leadline.compare` are packages, and verbs of the interface as well:
-    Python puts a package's name over a function's as soon as it is loaded.
-    """
-
-    class Verb(ModuleType):
-        def __call__(self, *arguments: Any, **options: Any) -> Any:
-            return self.__wrapped__(*arguments, **options)
-
-        @property
-        def __wrapped__(self) -> Callable[..., Any]:  # for inspect.signature
-            home, _, name = where.partition(":")
-            found: Callable[..., Any] = getattr(importlib.import_module(home), name)
-            return found
-
-    sys.modules[package].__class__ = Verb

@@ -17,7 +17,7 @@ from typing import Any
 import typer
 
 import leadline
-from leadline.cli.app import app
+from leadline.app import app
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMAS = (ROOT / "protocol" / "job.schema.json", ROOT / "protocol" / "event.schema.json")

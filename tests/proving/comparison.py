@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from leadline.compare import Named, Question, Terms, compare_systems
 from leadline.engine import Limits, NothingCompleted, Target, open_engine
-from leadline.predict import Predictor
+from leadline.models import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
+from leadline.studies.comparison import Named, Question, Terms, compare_systems
 from proving.simulation import SimulatedSurvey, simulate_survey
 
 PAPER_MACHINES = (

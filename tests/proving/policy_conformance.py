@@ -38,7 +38,7 @@ from leadline.record.workbench import (
 from leadline.servers import run_trial
 from leadline.studies.workbench.conversation import ROUNDING
 from leadline.studies.workbench.policies import Maker
-from leadline.studies.workbench.policies.climb import STRAWMAN_S
+from leadline.studies.workbench.policies.ladders import STRAWMAN_S
 from leadline.studies.workbench.policy import Policy
 
 PEAK_PER_S = 225.0

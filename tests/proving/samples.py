@@ -92,7 +92,7 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.store import Keeper
-from leadline.studies.measurement.stored import runs_group
+from leadline.studies.measurement.plan import runs_group
 from proving.application_sample import stored_application
 from proving.study_sample import StudySample
 

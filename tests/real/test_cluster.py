@@ -302,7 +302,7 @@ def test_too_little_memory_for_the_ranks_is_refused_with_what_is_enough(tmp_path
 
 def test_the_network_is_measured(tmp_path: Path) -> None:
     program = (
-        "from leadline.studies.streaming.ranks.cluster import network_capacity as measure\n"
+        "from leadline.studies.streaming.cluster import network_capacity as measure\n"
         "found = measure(bytes_each=20_000_000, readings=3, tell=print)\n"
         "if found: print(*found)\n"
     )

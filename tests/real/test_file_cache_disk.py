@@ -14,7 +14,7 @@ from command import hurried
 from leadline.engine import Limits, Target, open_engine
 from leadline.record import Access, Measurement, Status, Workload, WritePolicy
 from leadline.store import open_store
-from leadline.studies.cache.policy import Rates, judge, tally
+from leadline.studies.cache.sizes import Rates, judge, tally
 
 pytestmark = pytest.mark.real
 MIB = 2**20

@@ -14,8 +14,8 @@ from leadline.engine import Target, open_engine
 from leadline.machine.dirty_guard import read_limits
 from leadline.machine.dirty_limits import VM, why_not
 from leadline.record import Workload
-from leadline.studies.cache.disciplines import measure_disciplines
 from leadline.studies.cache.flusher import measure_flusher
+from leadline.studies.cache.write_costs import measure_disciplines
 
 pytestmark = pytest.mark.real
 WRITES = Workload(unique_bytes=8 << 20, size_mean=32 << 10, read_frac=0.0, size_dist="fixed")

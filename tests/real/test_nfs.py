@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from command import POINT_S, hurried, leadline, running, steered
 from engine_events import when_measuring
-from leadline.cli.app import app
+from leadline.app import app
 from leadline.errors import LeadlineError
 from leadline.record import Measurement
 from leadline.store import open_store

@@ -25,7 +25,7 @@ from command import LEADLINE, ended_after, environment, leadline
 from leadline.engine import TargetRefused
 from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.streaming import KernelName
-from leadline.report.documents.stream import stream_document
+from leadline.studies.streaming.text import stream_document
 
 pytestmark = pytest.mark.real
 MIB = 1 << 20

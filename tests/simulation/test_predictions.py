@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from leadline.engine import Limits, Target, open_engine
-from leadline.predict import DEFAULT_MODEL, Predictor, Span
+from leadline.models import DEFAULT_MODEL, Predictor, Span
 from leadline.record import Prediction, Workload
 from leadline.stats import student_t
 from leadline.studies.survey import LEARN_FRAC

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import leadline
-from leadline.cli import app
+from leadline import app
 from leadline.engine import open_engine
 from leadline.studies.measurement import run
 

@@ -13,11 +13,10 @@ import pytest
 from talking import answer_with, last_job, said
 
 import leadline
-from leadline.compare.facts import differing_facts
 from leadline.engine import Target, TargetRefused, open_engine
 from leadline.record import Access
-from leadline.report.documents.survey import survey_document
-from leadline.report.survey.tables import run_rows
+from leadline.studies.comparison.facts import differing_facts
+from leadline.studies.survey.text import run_rows, survey_document
 from proving.samples import sample_start, sample_survey
 
 WORKLOAD = "unique_bytes=1MiB,size_mean=4KiB"

@@ -9,7 +9,7 @@ import json
 import pytest
 from talking import answer_with, said
 
-from leadline.report.measurement.terminal import measurement_rows
+from leadline.studies.measurement.text import measurement_rows
 from proving.samples import sample_point
 
 ASKED = ("measure", "null:", "--workload", "unique_bytes=1MiB,size_mean=4KiB", "--json")

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::{Bytes, Floats, bytes_of, refused};
 
-/// `leadline.studies.workbench.belief.server.Servers`.
+/// `leadline.studies.workbench.belief.Servers`.
 #[derive(FromPyObject)]
 pub struct Servers {
     capacity: Floats,
@@ -62,7 +62,7 @@ impl Servers {
 /// Why servers are refused.
 const UNEQUAL: &str = "servers need as many of one number as of another";
 
-/// `leadline.studies.workbench.belief.reading.Aim`.
+/// `leadline.studies.workbench.belief.Aim`.
 #[derive(FromPyObject)]
 pub struct Aim {
     limit_s: f64,
@@ -76,7 +76,7 @@ impl From<Aim> for belief::Aim {
     }
 }
 
-/// `leadline.studies.workbench.belief.reading.Part`.
+/// `leadline.studies.workbench.belief.Part`.
 #[derive(FromPyObject)]
 struct Part {
     from_s: f64,
@@ -92,7 +92,7 @@ impl From<Part> for belief::Part {
     }
 }
 
-/// `leadline.studies.workbench.belief.reading.Busy`.
+/// `leadline.studies.workbench.belief.Busy`.
 #[derive(FromPyObject)]
 struct Busy {
     from_s: f64,
@@ -100,7 +100,7 @@ struct Busy {
     log_rates: Floats,
 }
 
-/// `leadline.studies.workbench.belief.reading.Reading`.
+/// `leadline.studies.workbench.belief.Reading`.
 #[derive(FromPyObject)]
 pub struct Reading {
     rate_per_s: f64,

@@ -17,8 +17,8 @@ from leadline.studies.cache import CacheAsked, FileCacheStudy, usual_budget_s
 from leadline.studies.conduct import Reached, conduct
 from leadline.studies.files import Asked, PlainFiles, plan_cells
 from leadline.studies.files.plan import CHOICES
-from leadline.studies.files.protocol import RUNS
-from leadline.studies.survey.stored import load_survey, surveyed_target
+from leadline.studies.files.run import RUNS
+from leadline.studies.survey.study import load_survey, surveyed_target
 from leadline.studies.validation import Asked as ValidationAsked
 from leadline.studies.validation import ValidationStudy
 

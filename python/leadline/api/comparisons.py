@@ -11,7 +11,13 @@ from typing import Any
 import msgspec
 
 from leadline.api.frames import chosen, columns, frame, table, workload_of
-from leadline.compare import (
+from leadline.late import late
+from leadline.models import Predictor
+from leadline.record import PARAMETERS, Interval, Workload
+from leadline.record.comparison import SystemsComparison
+from leadline.record.wording import say_rate
+from leadline.store import open_store
+from leadline.studies.comparison import (
     NOT_TWO,
     GateRefused,
     Named,
@@ -25,17 +31,11 @@ from leadline.compare import (
     parse_rule,
     questions_on,
 )
-from leadline.late import late
-from leadline.predict import Predictor
-from leadline.record import PARAMETERS, Interval, Workload
-from leadline.record.comparison import SystemsComparison
-from leadline.record.wording import say_rate
-from leadline.report.comparison.words import say_ratio, say_title, say_verdict
-from leadline.store import open_store
-from leadline.studies.survey.stored import load_survey
+from leadline.studies.comparison.text import say_ratio, say_title, say_verdict
+from leadline.studies.survey.study import load_survey
 
-comparison_charts = late("leadline.report.comparison.charts:comparison_charts")
-save_comparison = late("leadline.report.comparison.save:save_comparison")
+comparison_charts = late("leadline.studies.comparison.charts:comparison_charts")
+save_comparison = late("leadline.studies.comparison.page:save_comparison")
 
 
 def compare(

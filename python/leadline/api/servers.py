@@ -13,12 +13,12 @@ from leadline.api.frames import chosen, columns, frame, maybe, seconds_of, table
 from leadline.api.progress import Listener
 from leadline.record import Interval
 from leadline.record.workbench import EXPERIMENT, Experiment, Level, PeakRate, Surface
-from leadline.report.plots import charts_of
 from leadline.store import open_store
 from leadline.studies.conduct import conduct
-from leadline.studies.workbench.asked import ExperimentStudy, Where, peak_of, surface_of
+from leadline.studies.registry import charts_of
 from leadline.studies.workbench.experiments.read import load_experiment
-from leadline.studies.workbench.trial_rows import trial_rows
+from leadline.studies.workbench.study import ExperimentStudy, Where, peak_of, surface_of
+from leadline.studies.workbench.tables import trial_rows
 
 
 def peak(

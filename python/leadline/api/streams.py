@@ -11,13 +11,13 @@ from typing import Any
 from leadline.api.frames import bytes_of, chosen, frame, maybe, seconds_of, table
 from leadline.record.balance import Bound
 from leadline.record.streaming import STREAM, KernelName, StreamResult, StreamStudy
-from leadline.report.plots import charts_of
 from leadline.store import open_store
 from leadline.studies.conduct import Watcher, conduct
-from leadline.studies.streaming.asked import KernelRuns
-from leadline.studies.streaming.phase_rows import phase_rows
+from leadline.studies.registry import charts_of
+from leadline.studies.streaming.measured import phase_rows
 from leadline.studies.streaming.plan import BUDGET_S, Wanted, plan_run
 from leadline.studies.streaming.run import bound_of
+from leadline.studies.streaming.study import KernelRuns
 from leadline.units import format_rate
 
 

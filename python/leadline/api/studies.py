@@ -18,9 +18,8 @@ from leadline.record.streaming import STREAM
 from leadline.record.survey import SURVEY
 from leadline.record.wording import say_rate, say_workload
 from leadline.record.workbench import EXPERIMENT
-from leadline.report.kinds import KINDS, Kind, find_study
-from leadline.report.plots import charts_of
 from leadline.store import open_store
+from leadline.studies.registry import KINDS, Kind, charts_of, find_study
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,10 +1,12 @@
-"""Characterise a trace: read, described, kept."""
+"""What is told of a capture: how it was seen, what speaks against it, and what to do."""
 
 from __future__ import annotations
 
+import math
+import signal
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,20 +21,297 @@ from leadline.record.application import (
     Application,
     ApplicationFound,
     ApplicationStart,
+    Capture,
+    CommandEnded,
+    FiveParameters,
+    Perturbation,
     PhaseFound,
+    Reuse,
+    Stream,
+    TraceFacts,
 )
-from leadline.store import Keeper
-from leadline.studies.application.capture_words import findings_of_capture, say_capture
-from leadline.studies.application.phases import describe_phases, five_of
-from leadline.studies.application.times import has_durations, time_in_io
-from leadline.studies.application.trace import PAGE_BYTES, Part, Trace, read_trace
-from leadline.studies.application.words import (
-    findings_of,
-    say_caches,
-    say_five,
-    say_phases,
-    say_time,
+from leadline.record.application.capture import BYTES_OFF_MAX, LOST_MAX
+from leadline.record.finding import Finding
+from leadline.record.wording import join_words, say_count, say_number
+from leadline.store import Keeper, Store, StoreError
+from leadline.studies.application.streams import describe_phases, five_of
+from leadline.studies.application.trace import (
+    PAGE_BYTES,
+    Part,
+    Trace,
+    has_durations,
+    read_trace,
+    time_in_io,
 )
+from leadline.units import format_bytes, format_seconds, say_percent
+
+MAPPED_MAX = 0.1
+"""Of all bytes: with more by mappings, what requests say is not the whole."""
+_WAYS = {
+    "bpf": "by programs in the kernel (BPF) at each system call",
+    "ptrace": "by stopping it at each call (ptrace), which slows it down",
+}
+_BLIND = "It does not see requests of io_uring and libaio, nor how mapped pages are used again"
+
+
+def say_capture(capture: Capture | None) -> Iterator[str]:
+    """Say how it was seen, what is missing, and what cannot be seen so."""
+    if capture is None:
+        return
+    lost = "none was lost" if not capture.lost else f"{capture.lost:,} were lost"
+    yield (
+        f"It was seen {_WAYS[capture.way]}: {say_count(capture.calls, 'call')}, {lost}; "
+        f"{_say_bytes(capture)}."
+    )
+    pages = "" if capture.mapped_bytes is not None else ", nor how much of mapped files is used"
+    yield f"{_BLIND}{pages}."
+    if capture.perturbation is not None:
+        yield _say_perturbation(capture.perturbation)
+
+
+def _say_bytes(capture: Capture) -> str:
+    if capture.counted_bytes is None or capture.bytes_off is None:
+        return "its bytes are unchecked: the count in /proc/PID/io could not be read"
+    counted = format_bytes(sum(capture.counted_bytes))
+    if capture.bytes_off == 0:
+        return f"its bytes are those of /proc/PID/io, {counted}"
+    return f"its bytes are {say_percent(capture.bytes_off)} off those of /proc/PID/io, {counted}"
+
+
+def _say_perturbation(found: Perturbation) -> str:
+    ends = (
+        ""
+        if found.low is None or found.high is None
+        else f" ({say_number(found.low)} to {say_number(found.high)}, 95 %)"
+    )
+    return (
+        f"Watched it took {say_number(found.ratio)} of its time unwatched{ends}, from "
+        f"{say_count(found.pairs, 'pair')} of runs in turns."
+    )
+
+
+def say_ended(ended: CommandEnded | None) -> str:
+    """Say of a command that failed how it ended; nothing of one that did not."""
+    if ended is None or ended.code == 0:
+        return ""
+    if ended.signal is not None:
+        return f" (ended by {_signal(ended.signal)})"
+    return f" (exit code {ended.code})"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def findings_of_capture(capture: Capture | None, requested_bytes: int) -> Iterator[Finding]:
+    """Find what speaks against a capture."""
+    if capture is None:
+        return
+    yield from _about_the_end(capture)
+    off = capture.bytes_off
+    if off is not None and off > BYTES_OFF_MAX:
+        yield Finding.of("bytes_off", off_frac=off)
+    if capture.lost_share > LOST_MAX:
+        yield Finding.of("calls_lost", lost_frac=capture.lost_share)
+    if capture.not_kept is not None:
+        yield Finding.of("trace_not_kept", why=capture.not_kept)
+    mapped = capture.mapped_bytes
+    if mapped is not None and mapped > MAPPED_MAX * (mapped + requested_bytes):
+        yield Finding.of("mapped", mapped_bytes=mapped, requested_bytes=requested_bytes)
+    yield from _about_who(capture)
+
+
+def _about_the_end(capture: Capture) -> Iterator[Finding]:
+    ended = capture.ended
+    if capture.stopped:
+        yield Finding.of("watching_stopped", signal=_signal(capture.stopped))
+    elif ended is not None and ended.signal is not None:
+        yield Finding.of("ended_by_signal", signal=_signal(ended.signal))
+    elif ended is not None and ended.code:
+        yield Finding.of("ended_with_code", exit_code=ended.code)
+    if ended is not None and capture.left_running:
+        yield Finding.of("left_running", processes=capture.left_running)
+
+
+def _about_who(capture: Capture) -> Iterator[Finding]:
+    if capture.no_bpf:
+        yield Finding.of("slowed_down", why=capture.no_bpf)
+    if capture.rights_lost:
+        yield Finding.of("rights_lost", programs=capture.rights_lost)
+    if capture.calls_of_32_bits:
+        yield Finding.of("calls_of_32_bits", calls=capture.calls_of_32_bits)
+    if capture.threads_missed:
+        yield Finding.of("threads_missed", threads=capture.threads_missed)
+
+
+# What is told of an application: its five numbers, its time in I/O, its caches, its streams.
+
+IN_IO_MIN = 0.05
+"""Below it what storage does hardly matters to the application."""
+FIRST_TOUCHES_MAX = 0.5
+NOTHING_TO_SAVE = 0.99
+"""First touches of all references."""
+FEW_AGAIN = 0.3
+"""Of a stream's references: with fewer of pages that were used before, its size is a guess."""
+_UNSEEN = {
+    "mmap": "file was mapped and its pages used without a call (mmap)",
+    "io_uring": "call handed requests to io_uring, which no system call shows",
+    "msync": "mapped file was made safe (msync), whose writes are not seen",
+    "O_DSYNC": "file was opened so that each write waits until it is safe (O_DSYNC, O_SYNC)",
+    "libaio": "call handed requests to libaio, which is not read",
+    "O_DIRECT": "file was opened past the file cache (O_DIRECT), which holds none of it",
+    "wait": "pause was written, which has no request to belong to",
+    "MPI-IO": "request of MPI-IO is left out: those of POSIX that it became are there",
+}
+
+
+def say_five(system: str, five: FiveParameters) -> str:
+    """Say CP94's five numbers in one sentence."""
+    at_once = (
+        "how many are on their way at once the trace does not say"
+        if five.process_num is None
+        else f"{say_number(five.process_num)} on their way at once"
+    )
+    return (
+        f"{system} touches {format_bytes(five.unique_bytes)} of data (unique_bytes) in requests of "
+        f"{format_bytes(five.size_mean)} (size_mean), {say_percent(five.read_frac)} of them reads "
+        f"(read_frac), {say_percent(five.seq_frac)} sequential (seq_frac), {at_once} (process_num)."
+    )
+
+
+def say_time(
+    facts: TraceFacts,
+    seconds: float | None,
+    in_io: float | None,
+    parts: Sequence[tuple[str, float]],
+) -> str:
+    """Say how much of the time is I/O, and what of that is for what."""
+    if seconds is None or facts.times == "none":
+        return "The trace says no times, so that nothing is known of its time in I/O."
+    if in_io is None:
+        return (
+            f"It took {format_seconds(seconds)}; the trace does not say how long requests took, so "
+            "that its time in I/O is not known."
+        )
+    all_s = sum(each for _, each in parts)
+    told = [f"{say_percent(each / all_s)} {name}" for name, each in parts if all_s > 0 and each > 0]
+    for_what = f": of the time of requests {join_words(told)}" if len(told) > 1 else ""
+    whose = "a device was at work" if facts.below_the_cache else "it was in I/O"
+    return f"In {say_percent(in_io)} of its {format_seconds(seconds)} {whose}{for_what}."
+
+
+def say_caches(reuse: Reuse) -> str:
+    """Say which cache saves half of what any can, and what no cache can."""
+    first = reuse.first_touches
+    none = (
+        f"{say_percent(first)} of its references to pages are the first to theirs, which no cache "
+        "saves"
+    )
+    if first > NOTHING_TO_SAVE:
+        return f"No cache helps it: {none}."
+    size = half_way(reuse)
+    lists = reuse.two_lists_misses(size)
+    beside = "" if lists is None else f", {say_percent(lists)} by Linux's two lists"
+    return (
+        f"A cache of {format_bytes(size)} misses {say_percent(reuse.lru_misses(size))}"
+        f"{_error_at(reuse, size)} under LRU{beside}; {none}."
+    )
+
+
+def _error_at(reuse: Reuse, size: float) -> str:
+    """Say half of the 95 % interval of a sampled miss ratio; nothing where every page was seen.
+
+    It is that of the nearest size that is told.
+    """
+    told = [point for point in reuse.points if point.lru_error is not None]
+    if not told:
+        return ""
+    if size < told[0].cache_bytes:
+        return " (a guess: the sample tells nothing of caches so small)"
+    near = min(told, key=lambda point: abs(math.log(point.cache_bytes / size)))
+    return f" ± {say_percent(1.96 * (near.lru_error or 0.0))}"
+
+
+def half_way(reuse: Reuse) -> float:
+    """Return the bytes of the smallest LRU cache that saves half of what any can."""
+    wanted = (1.0 + reuse.first_touches) / 2
+    low, high = 0.0, 1.1 * reuse.unique_pages * reuse.page_bytes
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reuse.lru_misses(middle) <= wanted else (middle, high)
+    return high
+
+
+def say_phases(phases: Sequence[PhaseFound]) -> str:
+    """Say how many phases there are, and what the longest is made of."""
+    longest = max(phases, key=lambda phase: phase.requests)
+    share = longest.requests / max(1, sum(phase.requests for phase in phases))
+    streams = join_words([say_stream(each) for each in longest.streams[:3]])
+    rest = len(longest.streams) - 3
+    more = f", and {say_count(rest, 'lighter stream')}" if rest > 0 else ""
+    if len(phases) == 1:
+        return f"It is one phase: {streams}{more}."
+    return (
+        f"It has {len(phases)} phases; phase {longest.order + 1}, {say_percent(share)} of the "
+        f"requests, is {streams}{more}."
+    )
+
+
+def say_stream(stream: Stream) -> str:
+    """Say a stream in a few words: `62 % uniform over 12 MiB`."""
+    over = f"over {format_bytes(stream.unique_bytes)}"
+    if stream.kind == "moving":
+        over = f"within {format_bytes(stream.unique_bytes)}"
+    return f"{say_percent(stream.weight)} {stream.kind} {over}"
+
+
+def findings_of(
+    facts: TraceFacts, reuse: Reuse, in_io: float | None, phases: Sequence[PhaseFound]
+) -> Iterator[Finding]:
+    """Find what speaks against the answer."""
+    if facts.below_the_cache:
+        yield Finding.of("block_trace")
+    yield from _about_times(facts, in_io)
+    if reuse.first_touches > FIRST_TOUCHES_MAX:
+        yield Finding.of("first_touches", first_frac=reuse.first_touches)
+    guessed = [
+        stream
+        for phase in phases
+        for stream in phase.streams
+        if stream.kind == "uniform" and stream.weight > 0.05 and stream.seen_again < FEW_AGAIN
+    ]
+    if guessed:
+        yield Finding.of("sizes_guessed", streams=len(guessed), again_frac=FEW_AGAIN)
+    yield from _about_lines(facts)
+
+
+def _about_times(facts: TraceFacts, in_io: float | None) -> Iterator[Finding]:
+    if facts.times == "none":
+        yield Finding.of("no_times")
+    if facts.times == "whole seconds":
+        yield Finding.of("whole_seconds")
+    if facts.format == "strace" and facts.timed:
+        yield Finding.of("durations_by_strace")
+    if in_io is not None and in_io < IN_IO_MIN and not facts.below_the_cache:
+        yield Finding.of("little_io", io_frac=in_io)
+
+
+def _about_lines(facts: TraceFacts) -> Iterator[Finding]:
+    unread, first = facts.unread
+    if unread:
+        yield Finding.of("lines_unread", unread=unread, lines=facts.lines, first=first)
+    if facts.late:
+        yield Finding.of("requests_late", requests=facts.late)
+    if facts.unplaced_bytes:
+        yield Finding.of("bytes_unplaced", unplaced_bytes=facts.unplaced_bytes)
+    for name, count in facts.unseen:
+        yield Finding.of("calls_unseen", calls=count, what=_UNSEEN.get(name, name))
+
+
+# Characterise a trace: read, described, kept.
 
 CACHES = 28
 """Sizes of cache for which both policies are told."""
@@ -140,3 +419,23 @@ def _cache_pages(unique_pages: float, rate: float) -> list[int]:
     least = CACHE_PAGES_MIN / rate
     most = max(2.0 * least, 1.1 * unique_pages)
     return sorted({round(size) for size in np.geomspace(least, most, CACHES)})
+
+
+# Stored applications, as they are told.
+
+
+def load_application(store: Store, ref: str) -> Application:
+    """Return a stored application.
+
+    Raises:
+        StoreError: none, or several, go by this reference, or it was killed while it was kept.
+
+    """
+    found = store.find(ref, APPLICATION)
+    if found.answer is None:
+        raise StoreError(
+            f"application {found.start.study_id[:8]} was not kept whole: its program was killed "
+            f"then; characterise {found.start.trace} again"
+        )
+    phases = tuple(store.items(found.start.study_id))
+    return Application(start=found.start, status=found.status, found=found.answer, phases=phases)

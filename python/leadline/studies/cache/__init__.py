@@ -8,10 +8,8 @@ questions  which point a study measures next
 study      ask, measure, store, tell
 """
 
-from leadline.studies.cache.errors import CacheStudyRefused
-from leadline.studies.cache.explain import explain_study
-from leadline.studies.cache.find import find_file_cache
-from leadline.studies.cache.in_survey import find_in_survey
+from leadline.studies.cache.explain import explain_study, find_file_cache, find_in_survey
+from leadline.studies.cache.plan import CacheStudyRefused
 from leadline.studies.cache.study import (
     CACHE_LIMIT_MOST,
     CacheAsked,

@@ -12,22 +12,27 @@ obey the model of `stats.hierarchy`: what misses pays more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from leadline.record import CacheSize, Interval, Measurement
+from leadline.record import CacheSize, Evidence, Interval, Measurement, WritePolicy
+from leadline.record.findings import Comparison, compare
+from leadline.record.wording import say_times
 from leadline.stats import BorderFit, FittedBorder, fit_borders
 from leadline.studies.counted import (
     POINTS_MIN,
     CountedBorder,
     border_by_lookups,
+    device_write_bytes,
     disturbances,
     miss_readings,
     missed_frac,
     throughput,
     within_memory,
 )
+from leadline.units import format_bytes
 
 Basis = Literal["misses", "throughput"]
 
@@ -146,3 +151,208 @@ def share_of_memory(size: Interval, memory_bytes: int | None) -> Interval | None
         return None
     low, high = (end and end / memory_bytes for end in (size.low, size.high))
     return Interval(size.value / memory_bytes, low, high, size.n)
+
+
+# What a file cache does with writes, judged from outside (CP93 section 4.2).
+#
+# "All writes must go through to disk" makes a write-through cache, however long its write buffer;
+# a write-cancelling cache takes back a write that is written over in time. Three observations:
+#
+# bytes at the device     Asked were Y bytes of writes over U bytes of data; the device wrote X. At
+# most U bytes can wait in any buffer, so at least Y - U - X were cancelled.
+# That is a proof, whatever the buffer.
+# writes against disk     The rate of writes that fit the cache over that of writes far beyond it:
+# CP93 calls a cache write-cancelling "because they perform writes at a
+# speed faster than the disk system can sustain", and write-through "because
+# their write performance matches disk speed".
+# writes against reads    Both within the cache: alike where writes end in memory. It cannot tell by
+# itself: a flusher slows writes that are cancelled (CP93's HP 730, x4).
+# the server's word       Of a server alone: an answer to an NFS WRITE says whether the data is on
+# stable storage (RFC 1813 section 3.3.7). All of them: write-through, for
+# the writes as they were asked for. None: it may cancel, and need not.
+
+CANCELLED_MIN = 0.5
+"""Share of the bytes shown to have been cancelled from which the cache is write-cancelling."""
+CANCELLED_MAX = 0.1
+"""Share of the bytes missing at the device up to which the cache is write-through."""
+FASTER_MIN = 2.0
+"""Writes in the cache are faster than the disk sustains from this ratio on, interval and all."""
+FASTER_MAX = 1.6
+"""They match the disk up to this ratio: a smaller span alone shortens a disk's seeks as much."""
+PROMISED_MIN = 0.999
+"""A server writes through when it says so of this share of the WRITE calls in every run."""
+ALIKE_MIN = 0.5
+"""Writes are as fast as reads from this ratio on."""
+
+
+@dataclass(frozen=True)
+class WriteTally:
+    """Bytes of writes that fitted the cache, summed over measurements."""
+
+    asked_bytes: int
+    device_bytes: int
+    waiting_bytes_max: int
+    """Most that a buffer could have held back: the data touched."""
+    n: int
+
+    @property
+    def cancelled_frac(self) -> Interval:
+        """Share of the bytes that never reached the device: seen, and at least."""
+        seen = 1 - self.device_bytes / self.asked_bytes
+        least = seen - self.waiting_bytes_max / self.asked_bytes
+        return Interval(seen, max(least, -1.0), min(max(seen, least), 1.0), self.n)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Throughput of one request size within the cache and beyond it, in MB/s."""
+
+    read: Interval | None = None
+    write: Interval | None = None
+    disk_read: Interval | None = None
+    disk_write: Interval | None = None
+
+
+def tally(points: Sequence[Measurement]) -> WriteTally | None:
+    """Add up the writes of these measurements; None where the device cannot be seen."""
+    seen = [
+        (point.result.workload_bytes.write, wrote, point)
+        for point in points
+        if (wrote := device_write_bytes(point)) is not None and point.result.workload_bytes.write
+    ]
+    if not seen:
+        return None
+    return WriteTally(
+        asked_bytes=sum(asked for asked, _, _ in seen),
+        device_bytes=sum(wrote for _, wrote, _ in seen),
+        waiting_bytes_max=sum(point.workload.unique_bytes for _, _, point in seen),
+        n=len(seen),
+    )
+
+
+def promised(points: Sequence[Measurement]) -> Interval | None:
+    """Share of WRITE calls that a server said were on stable storage; None without a server."""
+    shares = [
+        point.result.network.stable_share
+        for point in points
+        if point.result.network is not None and point.result.network.stable_share is not None
+    ]
+    return (
+        Interval(sum(shares) / len(shares), min(shares), max(shares), len(shares))
+        if shares
+        else None
+    )
+
+
+def judge(
+    rates: Rates, moved: WriteTally | None, *, beyond: bool, word: Interval | None = None
+) -> tuple[WritePolicy, tuple[Evidence, ...]]:
+    """Name the policy from the evidence, and return the evidence.
+
+    Args:
+        rates: within the cache and beyond it.
+        moved: the bytes of the writes within the cache; None where the device cannot be seen.
+        beyond: whether a border was found, so that what lies beyond it is no longer the cache.
+        word: what a server `promised`; None without a server.
+
+    """
+    evidence = (
+        _bytes(moved),
+        _against_disk(rates, beyond=beyond),
+        _against_reads(rates),
+        *((_word(word),) if word is not None else ()),
+    )
+    decisive = {item.says for item in evidence} - {WritePolicy.UNKNOWN}
+    policy = decisive.pop() if len(decisive) == 1 else WritePolicy.UNKNOWN
+    return policy, evidence
+
+
+def _not_measured(name: str, why: str) -> Evidence:
+    return Evidence(name=name, says=WritePolicy.UNKNOWN, value=None, sentence=f"n.m.: {why}")
+
+
+def _bytes(moved: WriteTally | None) -> Evidence:
+    name = "bytes at the device"
+    if moved is None:
+        return _not_measured(name, "the bytes that the device wrote cannot be seen from here")
+    share = moved.cancelled_frac
+    text = (
+        f"of {format_bytes(moved.asked_bytes)} written over within the cache the device wrote "
+        f"{format_bytes(moved.device_bytes)}; at most {format_bytes(moved.waiting_bytes_max)} can "
+        "have been waiting"
+    )
+    least = share.low or 0.0
+    if least >= CANCELLED_MIN:
+        cancelled = f"at least {math.floor(100 * least)} % of it was cancelled"
+        says, why = WritePolicy.CANCELLING, cancelled
+    elif share.value <= CANCELLED_MAX:
+        says, why = WritePolicy.THROUGH, "all of it went through"
+    else:
+        says, why = WritePolicy.UNKNOWN, "too little was written for a proof either way"
+    return Evidence(name=name, says=says, value=share, sentence=f"{text}: {why}")
+
+
+def _against_disk(rates: Rates, *, beyond: bool) -> Evidence:
+    name = "writes against the disk"
+    found = _ratio(rates.write, rates.disk_write)
+    if found is None or not beyond:
+        return _not_measured(
+            name,
+            "no border was found, so the disk's own rate is not known apart"
+            if found is not None
+            else "writes were not measured on both sides of the border",
+        )
+    text = f"writes within the cache are {say_times(found)} as fast as beyond it"
+    value = _interval(found, rates.write)
+    if found.low is not None and found.low >= FASTER_MIN:
+        says, why = WritePolicy.CANCELLING, "faster than the disk can sustain"
+    elif found.high is not None and found.high <= FASTER_MAX:
+        says, why = WritePolicy.THROUGH, "the speed of the disk"
+    else:
+        says, why = WritePolicy.UNKNOWN, "too close to tell from the disk's own speed"
+    return Evidence(name=name, says=says, value=value, sentence=f"{text}: {why}")
+
+
+def _against_reads(rates: Rates) -> Evidence:
+    name = "writes against reads"
+    found = _ratio(rates.write, rates.read)
+    if found is None:
+        return _not_measured(name, "reads and writes were not both measured within the cache")
+    text = f"within the cache writes are {say_times(found)} as fast as reads"
+    if found.slower:
+        text = f"within the cache reads are {say_times(found.inverse())} as fast as writes"
+    alike = found.low is not None and found.low >= ALIKE_MIN
+    why = "alike, as where both end in memory" if alike else "as a disk or a flusher slows them"
+    return Evidence(
+        name=name,
+        says=WritePolicy.UNKNOWN,
+        value=_interval(found, rates.write),
+        sentence=f"{text}: {why}; it cannot decide alone",
+    )
+
+
+def _word(share: Interval) -> Evidence:
+    name = "the server's word"
+    if share.low is not None and share.low >= PROMISED_MIN:
+        return Evidence(
+            name=name,
+            says=WritePolicy.THROUGH,
+            value=share,
+            sentence="the server said of every WRITE that it was on stable storage when it "
+            "answered",
+        )
+    return Evidence(
+        name=name,
+        says=WritePolicy.UNKNOWN,
+        value=share,
+        sentence=f"the server said of {100 * share.value:.0f} % of the WRITEs that they were on "
+        "stable storage when it answered, and may keep the others in memory; it need not",
+    )
+
+
+def _ratio(above: Interval | None, below: Interval | None) -> Comparison | None:
+    return compare(above, below) if above is not None and below is not None else None
+
+
+def _interval(found: Comparison, of: Interval | None) -> Interval:
+    return Interval(found.ratio, found.low, found.high, of.n if of else 0)

@@ -1,4 +1,4 @@
-"""A cache study: ask, measure, store, tell; within the budget, whatever happens."""
+"""A study of a file cache, as it is told."""
 
 from __future__ import annotations
 
@@ -16,18 +16,29 @@ from leadline.record import CacheStart, CacheStudy, Measurement, Status, Workloa
 from leadline.record.file_cache import CACHE
 from leadline.record.finding import Finding
 from leadline.store import Keeper, Store
-from leadline.studies.cache.errors import CacheStudyRefused
 from leadline.studies.cache.explain import explain_study
-from leadline.studies.cache.plan import make_plan
-from leadline.studies.cache.questions import Questions
+from leadline.studies.cache.plan import CacheStudyRefused, Questions, make_plan
 from leadline.studies.cache.write_costs import measure_write_costs
 from leadline.studies.conduct import OnProgress, PointStudy, Reached
 from leadline.studies.loop import measure_points
-from leadline.studies.memory import memory_bytes_of
+from leadline.studies.memory import choose_cache_limit, memory_bytes_of
 from leadline.studies.pace import Pace
 from leadline.studies.resume import kept_when_stopped
 from leadline.studies.script import PointRequest
-from leadline.studies.survey import choose_cache_limit
+
+
+def load_study(store: Store, ref: str) -> CacheStudy:
+    """Return a stored study; an unfinished one is explained from what it has.
+
+    Raises:
+        StoreError: no study, or several, go by this reference.
+
+    """
+    found = store.find(ref, CACHE)
+    return found.answer or explain_study(found.start, store.items(found.start.study_id))
+
+
+# A cache study: ask, measure, store, tell; within the budget, whatever happens.
 
 BUDGET_S = 300.0
 FILL_SIZE = 2**18

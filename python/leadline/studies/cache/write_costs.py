@@ -1,20 +1,227 @@
-"""The second half of a cache study: what the flusher costs, and the disciplines compared.
+"""Buffered, `O_DSYNC`, `fsync` each n and direct writes of one workload, compared.
 
-Both write one workload that fits the cache found, in the time that the plan kept for them.
+The four are what a program can choose between for its writes: the faster ones may lose what was
+written when the machine stops. They run one after the other in passes on the same data file, in
+the reverse order every other pass, so that each has a buffered neighbour; the ratio to that
+neighbour holds nothing that disturbs both alike. Each job begins with the file's dirty data
+written out, so that no discipline pays for the one before.
 """
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
-from leadline.engine import Engine, Target, TargetRefused
+import msgspec
+from msgspec.structs import replace
+
+from leadline.engine import Engine, Limits, Target, TargetRefused, until_completed
 from leadline.machine.dirty_limits import why_not
-from leadline.record import CacheStudy, Workload
-from leadline.studies.cache.disciplines import PASSES, RUN_S, measure_disciplines, plan_disciplines
+from leadline.record import Access, CacheStudy, EngineResult, Interval, Workload, derive_seed
+from leadline.record.findings import Comparison
+from leadline.record.wording import say_rate, say_times
+from leadline.record.writes import DisciplineRate, WriteDisciplines
+from leadline.stats import pooled_noise, pooled_result
+from leadline.stats.intervals import reading_interval
 from leadline.studies.cache.flusher import PAIRS, WINDOW_S, measure_flusher
 from leadline.studies.cache.flusher import RUN_S as FLUSHER_RUN_S
 from leadline.studies.cache.plan import BLOCK_BYTES
-from leadline.units import format_seconds
+from leadline.units import format_seconds, say_percent
+
+FSYNC_EACH = 8
+"""Writes from one fsync to the next, where nobody says otherwise: a small transaction."""
+PASSES = 4
+RUN_S = 1.0
+REACHED_MIN = 0.9
+"""Bytes at the device per byte asked from which every write reached it."""
+
+
+BUFFERED = Access()
+
+
+def plan_disciplines(fsync_each: int = FSYNC_EACH) -> tuple[Access, ...]:
+    """Return the four ways to write, buffered first, which the others are compared with."""
+    return (BUFFERED, Access(sync="dsync"), Access(sync=f"fsync={fsync_each}"), Access(direct=True))
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one discipline gave: a result for every pass, or the reason why there is none."""
+
+    discipline: Access
+    results: tuple[EngineResult, ...]
+    refused: str = ""
+
+
+def measure_disciplines(
+    engine: Engine, workload: Workload, *, passes: int = PASSES, run_s: float = RUN_S, seed: int = 1
+) -> tuple[WriteDisciplines, tuple[Taken, ...]]:
+    """Measure one write workload under every discipline, and compare.
+
+    The engine is left with the discipline that it had. One that the target cannot do is kept with
+    the reason and not tried again.
+
+    Args:
+        engine: the opened target.
+        workload: writes only.
+        passes: runs of each.
+        run_s: length of one run.
+        seed: decides addresses.
+
+    Raises:
+        PointFailed: a run met an I/O error.
+        EngineFault: the engine died, hung or spoke nonsense.
+
+    """
+    asked = plan_disciplines()
+    limits = Limits(
+        warm_up_s_max=run_s,
+        measure_s_min=run_s / 2,
+        measure_s_max=run_s,
+        accuracy=0.02,
+        total_s_max=run_s + 120.0,
+    )
+    results: dict[Access, list[EngineResult]] = {each: [] for each in asked}
+    refused: dict[Access, str] = {}
+    before = engine.access
+    engine.prepare()
+    try:
+        for turn in range(passes):
+            for each in asked if turn % 2 == 0 else reversed(asked):
+                if each in refused:
+                    continue
+                try:
+                    engine.set_access(replace(before, sync=each.sync, direct=each.direct))
+                    run = partial(engine.run, workload, seed=derive_seed(seed, turn))
+                    result = until_completed(run, limits)
+                except TargetRefused as refusal:
+                    refused[each] = str(refusal)
+                else:
+                    results[each].append(result)
+    finally:
+        engine.set_access(before)
+    taken = tuple(Taken(each, tuple(results[each]), refused.get(each, "")) for each in asked)
+    return compare_disciplines(workload, taken), taken
+
+
+def compare_disciplines(workload: Workload, taken: Sequence[Taken]) -> WriteDisciplines:
+    """Compare the disciplines with the first of them, pass by pass; pure."""
+    base = taken[0].results
+    rates = tuple(_rate(each, base if number else ()) for number, each in enumerate(taken))
+    found = WriteDisciplines(
+        workload=workload, passes=max(len(each.results) for each in taken), rates=rates
+    )
+    return replace(found, sentences=_sentences(found))
+
+
+def _rate(taken: Taken, base: Sequence[EngineResult]) -> DisciplineRate:
+    discipline, results = taken.discipline, taken.results
+    if not results:
+        return DisciplineRate(
+            name=discipline.discipline,
+            **discipline.stored_in(DisciplineRate),
+            throughput_mb_s=None,
+            latency_us_p50=None,
+            latency_us_p99=None,
+            against_buffered=None,
+            device_reach=None,
+            reasons=(taken.refused or "it was not run",),
+        )
+    pooled = pooled_result(results)
+    latency = pooled.write.latency_us
+    return DisciplineRate(
+        name=discipline.discipline,
+        **discipline.stored_in(DisciplineRate),
+        throughput_mb_s=pooled.throughput_mb_s,
+        latency_us_p50=latency.p50 if latency else None,
+        latency_us_p99=latency.p99 if latency else None,
+        against_buffered=_against(results, base),
+        device_reach=_reach(pooled),
+        reasons=pooled.reasons,
+    )
+
+
+def _against(results: Sequence[EngineResult], base: Sequence[EngineResult]) -> Interval | None:
+    pairs = zip(results, base, strict=False)
+    ratios = [a.throughput_mb_s.value / b.throughput_mb_s.value for a, b in pairs]
+    if len(ratios) < 2:
+        return None
+    return reading_interval(ratios, None, pooled_noise([ratios]))
+
+
+def _reach(result: EngineResult) -> float | None:
+    asked = result.workload_bytes.write
+    if result.device_bytes is None or asked == 0:
+        return None
+    return result.device_bytes.write / asked
+
+
+def _sentences(found: WriteDisciplines) -> tuple[str, ...]:
+    known = [rate for rate in found.rates if rate.throughput_mb_s is not None]
+    told = [_sentence(rate) for rate in known if rate.against_buffered is not None]
+    told += [f"{rate.name}: n.m.: {rate.reasons[0]}." for rate in found.rates if rate not in known]
+    return tuple(told)
+
+
+def _sentence(rate: DisciplineRate) -> str:
+    ratio = rate.against_buffered
+    assert ratio is not None and rate.throughput_mb_s is not None  # noqa: S101, PT018
+    compared = Comparison(ratio.value, ratio.low, ratio.high)
+    text = f"{rate.name} writes run at {say_rate(rate.throughput_mb_s)}"
+    if compared.slower:
+        text += f": buffered ones are {say_times(compared.inverse())} as fast"
+    elif compared.faster:
+        text += f", {say_times(compared)} as fast as buffered ones"
+    else:
+        text += "; no difference from buffered ones is shown"
+    return f"{text}{_reached(rate)}."
+
+
+def _reached(rate: DisciplineRate) -> str:
+    if rate.device_reach is None:
+        return ""
+    said = say_percent(rate.device_reach)
+    if rate.device_reach >= REACHED_MIN:
+        return f"; every byte reached the device ({said})"
+    return f"; {said} of the bytes reached the device within the run"
+
+
+def discipline_rows(found: WriteDisciplines) -> list[tuple[str, str, str, str, str]]:
+    """Return a table's rows: discipline, rate, against buffered, p50 and p99, at the device."""
+    return [_row(rate) for rate in found.rates]
+
+
+HEADS = ("Writes", "Throughput", "Against buffered", "p50, p99", "Reached the device")
+"""Heads of the columns of `discipline_rows`."""
+
+
+def _row(rate: DisciplineRate) -> tuple[str, str, str, str, str]:
+    if rate.throughput_mb_s is None:
+        return (rate.name, "n.m.", "", "", rate.reasons[0] if rate.reasons else "")
+    ratio = rate.against_buffered
+    p50, p99 = rate.latency_us_p50, rate.latency_us_p99
+    return (
+        rate.name,
+        say_rate(rate.throughput_mb_s),
+        _times(ratio) if ratio is not None else "",
+        "n.m." if p50 is None or p99 is None else f"{_time(p50)}, {_time(p99)}",
+        "n.m." if rate.device_reach is None else say_percent(rate.device_reach),
+    )
+
+
+def _time(us: float) -> str:
+    return format_seconds(us / 1e6)
+
+
+def _times(ratio: Interval) -> str:
+    span = "" if ratio.low is None else f" ({ratio.low:.3g} to {ratio.high:.3g})"
+    return f"{ratio.value:.3g}\N{MULTIPLICATION SIGN}{span}"
+
+
+# The second half of a cache study: what the flusher costs, and the disciplines compared.
+#
+# Both write one workload that fits the cache found, in the time that the plan kept for them.
 
 MEMORY_SHARE = 8
 """The writes touch at most this part of memory, so that a resting flusher may rest."""

@@ -18,7 +18,7 @@ from leadline.record.files import FilesRow, FilesStudy
 from leadline.record.finding import Finding
 from leadline.record.jobs.file_test import FILE_PROGRAMS, KBYTE, FileProgram
 from leadline.record.wording import join_words, say_number, say_rate
-from leadline.studies.files.rows import rate_noise, ratio
+from leadline.studies.files.plan import rate_noise, ratio
 from leadline.units import format_bytes, say_span
 
 CPU_BOUND_PERCENT = 90.0

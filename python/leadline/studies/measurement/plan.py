@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import msgspec
 
-from leadline.engine import Limits, Target
+from leadline.engine import Limits, Target, TargetRefused, bytes_written, fitting
 from leadline.errors import LeadlineError
 from leadline.fio import FioWorkload
 from leadline.fio.words import Typed
 from leadline.record import Access, Arrivals, Workload
 from leadline.record.job import CLOSED
-from leadline.record.measurement import WorkloadAsked
+from leadline.record.measurement import (
+    MEASUREMENT,
+    Measured,
+    MeasurementAsked,
+    MeasurementStart,
+    WorkloadAsked,
+)
+from leadline.record.wording import join_words, say_workload
+from leadline.store import Store
+from leadline.studies.resume import find_unfinished
 
 RUNS = 5
 """Runs of a closed loop; fewer tell too little of the spread between runs, and more leave each too
@@ -196,3 +207,99 @@ def _over(access: Access, job: FioWorkload, target: Target, *, files: bool) -> A
     return msgspec.structs.replace(
         waiting, backend=access.backend or job.backend, direct=access.direct or job.direct
     )
+
+
+# The record that decides measurements, made before the first.
+
+
+def begin_measurements(target: Target, asked: MeasurementAsked) -> MeasurementStart:
+    """Return what decides measurements of a target; nothing is opened for it.
+
+    Raises:
+        MeasurementRefused: there is nothing to measure, or nothing to precondition.
+        TargetRefused: the target cannot be reached as a workload asks for it.
+
+    """
+    if not asked.workloads:
+        raise MeasurementRefused("no workload was given: there is nothing to measure")
+    if asked.precondition_bytes_max is not None and not target.has_files:
+        raise MeasurementRefused(
+            f"--precondition writes to a real device of this machine, and {target.text} has none: "
+            "leave it out"
+        )
+    workloads = tuple(_fitting(target, each, asked.engine) for each in asked.workloads)
+    return MeasurementStart(
+        study_id=uuid.uuid4().hex,
+        system=target.name,
+        started_at=datetime.now(UTC).isoformat(),
+        target=target.text,
+        system_profile=target.profile,
+        asked=msgspec.structs.replace(asked, workloads=workloads),
+        **workloads[0].access.stored_in(MeasurementStart),
+    )
+
+
+def _fitting(target: Target, workload: WorkloadAsked, engine: str) -> WorkloadAsked:
+    with naming(workload.name):
+        access = fitting(target, workload.access, engine)
+    return msgspec.structs.replace(workload, access=access)
+
+
+# Measurements as they are told, and those that can go on.
+
+POINTS = ""
+"""Group of the measurements; every workload's runs are a group of their own."""
+
+
+def runs_group(order: int) -> str:
+    """Name the group of the runs of the workload with this place in its study."""
+    return f"runs of {order}"
+
+
+def load_measured(store: Store, ref: str) -> Measured:
+    """Return stored measurements, finished or not.
+
+    Raises:
+        StoreError: no study of measurements, or several, go by this reference.
+
+    """
+    found = store.find(ref, MEASUREMENT)
+    own = found.start.study_id
+    points = store.items(own, POINTS)
+    runs = store.items(own, runs_group(len(points)))
+    told = found.answer.written_bytes if found.answer else 0
+    counted = sum(bytes_written(item.result) for item in (*points, *runs))
+    return Measured(found.start, found.status, points, runs, max(told, counted))
+
+
+def find_begun(store: Store, target: Target, workloads: Sequence[WorkloadAsked]) -> Measured:
+    """Return the newest unfinished measurements of these workloads, or of any when none are given.
+
+    Raises:
+        TargetRefused: there are none of this target, or only of other workloads.
+
+    """
+    system, asked = target.name, _questions(workloads)
+
+    def begun(start: MeasurementStart) -> bool:
+        return start.asked is not None
+
+    def meant(start: MeasurementStart) -> bool:
+        alike = not asked or _questions(start.workloads) == asked
+        return begun(start) and start.target == target.text and alike
+
+    try:
+        found = find_unfinished(store, MEASUREMENT, system, target.text, meant=meant)
+    except TargetRefused:
+        other = find_unfinished(store, MEASUREMENT, system, target.text, meant=begun).start
+        said = [each.name or say_workload(each.workload) for each in other.workloads]
+        raise TargetRefused(
+            f"the unfinished measurement {other.study_id[:8]} of {system!r} runs other workloads: "
+            f"{join_words(said)}. Give those, or none, or start a new one without --resume"
+        ) from None
+    return load_measured(store, found.start.study_id)
+
+
+def _questions(workloads: Sequence[WorkloadAsked]) -> list[object]:
+    """What makes an answer another one's; how long it may take, and how sure it is, do not."""
+    return [(each.name, each.workload, each.arrivals, each.streams) for each in workloads]

@@ -55,9 +55,15 @@ from leadline.record.study import Took
 from leadline.record.wording import say_count
 from leadline.store import Keeper, Store
 from leadline.studies.conduct import Begun, Study, Watcher
-from leadline.studies.measurement.begin import begin_measurements
-from leadline.studies.measurement.plan import limits_of, naming
-from leadline.studies.measurement.stored import POINTS, find_begun, load_measured, runs_group
+from leadline.studies.measurement.plan import (
+    POINTS,
+    begin_measurements,
+    find_begun,
+    limits_of,
+    load_measured,
+    naming,
+    runs_group,
+)
 from leadline.studies.resume import clock_after, require_same_access
 from leadline.studies.same_system import changed_facts
 

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from leadline.record.balance import RESOURCE_WORDS, Balance, Scaling, StreamBalance
 from leadline.record.finding import Finding
 from leadline.record.streaming import StreamStudy
-from leadline.studies.streaming.balance import balances_of
+from leadline.studies.streaming.balance import balances_of, scalings_of, what_ifs
 from leadline.studies.streaming.measured import costs_of, doubts_about, ratios_of
-from leadline.studies.streaming.scaling import scalings_of
-from leadline.studies.streaming.use import more_than_all
-from leadline.studies.streaming.what_if import what_ifs
+from leadline.studies.streaming.resources import more_than_all
 from leadline.units import format_rate
 
 TWICE: tuple[dict[str, float], ...] = ({"disks": 2.0}, {"cores": 2.0})

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from leadline.record import Interval
-from leadline.record.balance import PhaseCost, Ratio
+from leadline.record.balance import AmdahlCase, Bound, PhaseBound, PhaseCost, Ratio, Resource
 from leadline.record.finding import Finding
 from leadline.record.streaming import (
     Capacities,
     KernelName,
     PhaseResult,
     Platform,
+    StreamOptions,
+    StreamResult,
     StreamRun,
     StreamStudy,
 )
+from leadline.record.wording import say_number
 from leadline.stats import pooled_noise, reading_interval
-from leadline.stats.arithmetic import exactly
+from leadline.stats.arithmetic import exactly, inverse, largest, scaled, sum_alike
 from leadline.studies.streaming.models import total
-from leadline.studies.streaming.own_model import (
+from leadline.studies.streaming.resources import (
+    busy,
     choices_of_run,
+    cpu_seconds,
     own_copies,
     own_corrections,
     own_model,
+    processors_of,
+    striped,
 )
-from leadline.studies.streaming.use import cpu_seconds
 
 IO_TIER = "block layer and network payload"
 NOT_HERE = "not measurable here: "
@@ -211,3 +220,183 @@ def doubts_about(study: StreamStudy) -> Iterator[Finding]:
     for (kernel, phase, _), (counted, modelled) in said.items():
         counts = {"counted": counted, "modelled": modelled}
         yield Finding.of("copies_off_model", kernel=kernel, phase=phase, **counts)
+
+
+# The Amdahl/Case rule: 1 MB of memory and 1 Mbit/s of I/O for every MIPS (AD98 §1).
+
+_MBIT_BY_MB = 8
+_MB = 1e6
+
+
+def amdahl_case(study: StreamStudy, cells: Sequence[Cell]) -> AmdahlCase | None:
+    """Return memory and I/O per MIPS of the processors at work on a phase.
+
+    MIPS are what all processors would execute if they were busy with it all the time; where
+    instructions cannot be counted, their clock stands for them and says so. I/O is what the disks
+    can do. None without capacities, a memory size, or any idea of the processors' speed.
+    """
+    capacities, memory_bytes = study.capacities, study.start.facts.get("memory_bytes")
+    if capacities is None or not memory_bytes:
+        return None
+    most = max(cells, key=lambda cell: cell.disks)
+    per_second, source = _million_per_second(most.phases, study.start.facts.get("cpu_mhz"))
+    if not per_second:
+        return None
+    mips = per_second * processors_of(most.runs[0][0].options, capacities)
+    memory = memory_bytes / _MB / mips
+    io = _disks_mb_s(most, capacities) * _MBIT_BY_MB / mips
+    return AmdahlCase(
+        mips=mips,
+        mips_source=source,
+        memory_mb_per_mips=memory,
+        io_mbit_s_per_mips=io,
+        sentence=(
+            f"Amdahl and Case ask for 1 MB and 1 Mbit/s for every MIPS; here are "
+            f"{say_number(memory)} MB and {say_number(io)} Mbit/s for every {_unit(source)}."
+        ),
+    )
+
+
+def _unit(source: str) -> str:
+    return "MIPS" if source == "instructions" else "million cycles per second"
+
+
+def _million_per_second(
+    phases: Sequence[PhaseResult], clock_mhz: float | None
+) -> tuple[float, str]:
+    """Return a processor's million instructions per busy second, or what stands for them."""
+    cpu_s = sum(phase.cpu_s for phase in phases)
+    counted = [phase.instructions for phase in phases if phase.instructions is not None]
+    if len(counted) == len(phases) and cpu_s > 0:
+        return sum(counted) / cpu_s / _MB, "instructions"
+    cycles = [phase.cycles for phase in phases if phase.cycles is not None]
+    if len(cycles) == len(phases) and cpu_s > 0:
+        return sum(cycles) / cpu_s / _MB, "cycles counted, because instructions are not here"
+    if clock_mhz:
+        return float(clock_mhz), (
+            f"cycles of a clock of {clock_mhz:.0f} MHz, because instructions cannot be counted here"
+        )
+    return 0.0, ""
+
+
+def _disks_mb_s(cell: Cell, capacities: Capacities) -> float:
+    phase = cell.phases[0]
+    read_mb, written_mb = phase.bytes_read / _MB, phase.bytes_written / _MB
+    seconds = striped(capacities, cell.disks).seconds(read_mb, written_mb).value
+    return (read_mb + written_mb) / seconds if seconds else 0.0
+
+
+# The fastest a run could be on these capacities: no phase ends before its busiest resource.
+
+
+def bound(
+    result: StreamResult, options: StreamOptions, capacities: Capacities, disks: int
+) -> Bound | None:
+    """Return the bound of a run: every phase by disks, memory, processors and network.
+
+    Everything is at its capacity of the same machine; the processors' cost is the run's own. The
+    program could not have been faster without other parts, or less work for the processors.
+    None for a run that moved nothing.
+    """
+    run = StreamRun(options=options, disks=disks, repetition=0, started_at="", result=result)
+    phases = [
+        found
+        for phase in result.phases
+        if (found := phase_bound(run, phase, capacities)) is not None
+    ]
+    if not phases:
+        return None
+    seconds = sum_alike([phase.seconds for phase in phases])
+    moved_mb = sum(phase.bytes_moved for phase in phases) / _MB
+    return Bound(
+        mb_s=scaled(inverse(seconds), moved_mb),
+        seconds=seconds,
+        resource=_longest(phases),
+        by_resource=_by_resource(phases, moved_mb),
+        phases=tuple(phases),
+    )
+
+
+def phase_bound(run: StreamRun, phase: PhaseResult, capacities: Capacities) -> PhaseBound | None:
+    """Return the bound of one phase."""
+    used = busy(run, phase, capacities, inherent=True)
+    # A path that was not seen to give out would only repeat the disks with other noise.
+    limits = {
+        name: seconds
+        for name, seconds in used.seconds.items()
+        if name != "io_path" or used.path_is_short
+    }
+    if not limits or not phase.bytes_moved:
+        return None
+    moved_mb = phase.bytes_moved / _MB
+    seconds = largest(list(limits.values()))
+    return PhaseBound(
+        phase=phase.name,
+        bytes_moved=phase.bytes_moved,
+        mb_s=scaled(inverse(seconds), moved_mb),
+        seconds=seconds,
+        resource=max(limits, key=lambda name: limits[name].value),
+        by_resource={name: scaled(inverse(each), moved_mb) for name, each in limits.items()},
+    )
+
+
+def _longest(phases: Sequence[PhaseBound]) -> Resource:
+    spent: dict[Resource, float] = {}
+    for phase in phases:
+        spent[phase.resource] = spent.get(phase.resource, 0.0) + phase.seconds.value
+    return max(spent, key=lambda name: spent[name])
+
+
+def _by_resource(phases: Sequence[PhaseBound], moved_mb: float) -> dict[str, Interval]:
+    """Return the rate by each resource alone; a phase that does not use it takes no time."""
+    found = {}
+    for name in dict.fromkeys(name for phase in phases for name in phase.by_resource):
+        seconds = [
+            scaled(inverse(phase.by_resource[name]), phase.bytes_moved / _MB)
+            for phase in phases
+            if name in phase.by_resource
+        ]
+        found[name] = scaled(inverse(sum_alike(seconds)), moved_mb)
+    return found
+
+
+# The phases of a stream study as flat rows, for JSON, data frames and other tools.
+
+
+def phase_document(phase: PhaseResult) -> dict[str, Any]:
+    """A phase's counters, and what follows from them.
+
+    `cpu_user` and `cpu_system` are processors kept busy, `io_bytes` what the block layer moved.
+    """
+    blocks = (phase.block_read_bytes, phase.block_written_bytes)
+    busy_s = phase.seconds or None
+    return msgspec.structs.asdict(phase) | {
+        "mb_s": phase.mb_s,
+        "cpu_user": busy_s and phase.cpu_user_s / busy_s,
+        "cpu_system": busy_s and phase.cpu_system_s / busy_s,
+        "io_bytes": None if None in blocks else sum(count or 0 for count in blocks),
+    }
+
+
+def phase_rows(study: StreamStudy) -> list[dict[str, Any]]:
+    """One flat row for every phase of every run, all with the same keys."""
+    return [
+        {
+            "study_id": study.start.study_id,
+            "system": study.start.system,
+            "started_at": run.started_at,
+            "repetition": run.repetition,
+            "platform": run.options.platform,
+            "disks": run.disks,
+            **msgspec.structs.asdict(run.options),
+            "passes": run.result.passes,
+            "bytes_in": run.result.bytes_in,
+            "bytes_out": run.result.bytes_out,
+            "run_seconds": run.result.seconds,
+            "verified": run.result.verified,
+            "memory_peak_bytes": run.result.memory_peak_bytes,
+            **phase_document(phase),
+        }
+        for run in study.runs
+        for phase in run.result.phases
+    ]

@@ -1,13 +1,16 @@
-"""One kernel over the user's data, as a study: capacities first, then the run, then the words."""
+"""A stream study that is kept as it grows: nothing before something is known, then item by item."""
 
 from __future__ import annotations
 
 import hashlib
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from leadline.engine import (
@@ -19,20 +22,100 @@ from leadline.engine import (
     target_facts,
 )
 from leadline.engine.streams.places import disks_of
-from leadline.record import Interval, Status, derive_seed
+from leadline.record import Interval, Status, derive_seed, point_id
 from leadline.record.balance import RESOURCE_WORDS, Bound
 from leadline.record.finding import Finding
 from leadline.record.job import Capacity, StreamJob
-from leadline.record.streaming import Capacities, StreamResult, StreamRun, StreamStart, StreamStudy
-from leadline.store import Keeper
+from leadline.record.streaming import (
+    STREAM,
+    Capacities,
+    CapacitiesKnown,
+    RunEnded,
+    StreamResult,
+    StreamRun,
+    StreamStart,
+    StreamStudy,
+)
+from leadline.record.study import Said
+from leadline.store import Keeper, Store, Stored
 from leadline.studies.streaming.answer import sentences_of
-from leadline.studies.streaming.bounds import bound
-from leadline.studies.streaming.capacities import capacities_of
-from leadline.studies.streaming.keeping import Before, KeptStream
-from leadline.studies.streaming.measured import readings_interval
-from leadline.studies.streaming.plan import Planned
-from leadline.studies.streaming.ranks.launcher import rank_started
+from leadline.studies.streaming.launcher import rank_started
+from leadline.studies.streaming.measured import bound, readings_interval
+from leadline.studies.streaming.plan import Planned, capacities_of
 from leadline.units import format_bytes, format_rate, format_seconds
+
+
+class Before(NamedTuple):
+    """What earlier sittings kept."""
+
+    study: StreamStudy
+    items: int
+    """How many: what comes next has the order after them."""
+
+
+class KeptStream:
+    """A study, and how much of it is kept; every change is a new document."""
+
+    def __init__(self, store: Keeper, start: StreamStart, before: Before | None = None) -> None:
+        """Begin a study, or take up a stored one where it was left."""
+        self._store = store
+        self._begun = before is not None
+        self._items = 0 if before is None else before.items
+        self._began_s = time.monotonic() - (0.0 if before is None else before.study.wall_s)
+        self.study = (
+            StreamStudy(start=start, status=Status.RUNNING)
+            if before is None
+            else msgspec.structs.replace(
+                before.study, status=Status.RUNNING, sentences=(), findings=()
+            )
+        )
+
+    @property
+    def wall_s(self) -> float:
+        """Time since the study began."""
+        return time.monotonic() - self._began_s
+
+    def begin(self) -> None:
+        """Keep the start, if it is not kept."""
+        if not self._begun:
+            self._store.begin(STREAM, self.study.start)
+            self._begun = True
+
+    def doubt(self, found: Finding) -> None:
+        """Say why no capacities are known; it is kept once something is measured."""
+        self.study = msgspec.structs.replace(self.study, findings=(found,))
+
+    def add_capacities(self, found: Capacities) -> None:
+        """Keep what the machine can do; a later answer counts."""
+        self._add(CapacitiesKnown(order=self._items, wall_s=self.wall_s, capacities=found))
+        self.study = msgspec.structs.replace(self.study, capacities=found)
+
+    def add_run(self, run: StreamRun) -> None:
+        """Keep a run that ended."""
+        doubts = self.study.findings
+        if self._items == 0 and doubts:
+            self._add(CapacitiesKnown(order=0, wall_s=self.wall_s, capacities=None, doubts=doubts))
+        own = point_id(self.study.start.study_id, self._items)
+        self._add(RunEnded(order=self._items, item_id=own, wall_s=self.wall_s, run=run))
+        self.study = msgspec.structs.replace(self.study, runs=(*self.study.runs, run))
+
+    def end(
+        self, status: Status, sentences: tuple[str, ...], findings: tuple[Finding, ...]
+    ) -> None:
+        """Keep the answer, if anything is kept."""
+        answer = Said(sentences=sentences, findings=findings, wall_s=self.wall_s)
+        said = msgspec.structs.asdict(answer)
+        self.study = msgspec.structs.replace(self.study, status=status, **said)
+        if self._begun:
+            self._store.end(self.study.start.study_id, answer, status)
+
+    def _add(self, item: CapacitiesKnown | RunEnded) -> None:
+        self.begin()
+        self._store.add(self.study.start.study_id, item)
+        self._items += 1
+
+
+# One kernel over the user's data, as a study: capacities first, then the run, then the words.
 
 CAPACITY_BYTES_MIN = 32 * 2**20
 CAPACITY_BYTES_MAX = 256 * 2**20
@@ -106,7 +189,7 @@ def run_stream_on_ranks(
         The study on rank 0; None on the others.
 
     """
-    from leadline.studies.streaming.ranks import cluster  # noqa: PLC0415 - MPI is optional
+    from leadline.studies.streaming import cluster  # noqa: PLC0415 - MPI is optional
 
     # The same on every rank, and another for every output: ranks of one node find each other by it.
     output = planned.job.output.path if planned.job.output is not None else ""
@@ -294,3 +377,41 @@ def _sentences(study: StreamStudy, limit: Bound | None) -> list[str]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# A stream study as it is told, from what is stored of it.
+
+
+def load_stream(store: Store, ref: str) -> StreamStudy:
+    """Return a stored study, finished or not.
+
+    Raises:
+        StoreError: no stream study, or several, go by this reference.
+
+    """
+    found = store.find(ref, STREAM)
+    return stream_study(found, store.items(found.start.study_id))
+
+
+def stream_study(
+    found: Stored[StreamStart, Said], items: tuple[CapacitiesKnown | RunEnded, ...]
+) -> StreamStudy:
+    """Return the study that start, items and answer make together."""
+    known = [item for item in items if isinstance(item, CapacitiesKnown)]
+    study = StreamStudy(
+        start=found.start,
+        status=found.status,
+        capacities=known[-1].capacities if known else None,
+        runs=tuple(item.run for item in items if isinstance(item, RunEnded)),
+        findings=known[-1].doubts if known else (),
+        wall_s=items[-1].wall_s if items else 0.0,
+    )
+    if found.answer is not None:
+        return msgspec.structs.replace(study, **msgspec.structs.asdict(found.answer))
+    return explain(study) if study.runs and study.start.purpose == "run" else study
+
+
+def kept_before(store: Store, study_id: str) -> Before:
+    """Return what earlier sittings of a study kept, to go on with."""
+    found, items = store.find(study_id, STREAM), store.items(study_id)
+    return Before(stream_study(found, items), len(items))

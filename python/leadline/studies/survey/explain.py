@@ -28,12 +28,9 @@ from leadline.record.finding import Finding
 from leadline.stats import change_points, good_range, group_drift, group_step, slope
 from leadline.studies.counted import throughput
 from leadline.studies.memory import memory_bytes_of
-from leadline.studies.survey.borders import Decided, decide_again
-from leadline.studies.survey.focal import half_way
-from leadline.studies.survey.found import survey_findings
-from leadline.studies.survey.middle import MiddleStrategy, RegionBounds
-from leadline.studies.survey.noise import NoiseModel
-from leadline.studies.survey.readings import Readings, curve_of, value
+from leadline.studies.survey.borders import Decided, Readings, curve_of, decide_again, value
+from leadline.studies.survey.found import NoiseModel, survey_findings
+from leadline.studies.survey.middle import MiddleStrategy, RegionBounds, half_way
 from leadline.studies.survey.sentences import sentences
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
 from leadline.studies.survey.strategy import Surveyor

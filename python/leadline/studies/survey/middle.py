@@ -9,6 +9,7 @@ of unique_bytes, and the families measured afterwards confirm them or say they w
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -16,15 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from leadline.engine import MEASURE_SHARE
-from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
+from leadline.models import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
 from leadline.record import PARAMETERS, PROCESSES_MAX, Measurement, Plan, Workload
 from leadline.record.workload import FRACTIONS
-from leadline.stats import next_unique_bytes, still_rising
+from leadline.stats import half_way_x, next_unique_bytes, still_rising
 from leadline.studies.counted import telling_place, throughput
-from leadline.studies.survey.borders import Decided, decide
-from leadline.studies.survey.focal import START, half_way_of, snap
-from leadline.studies.survey.readings import Readings, curve_of, value
-from leadline.studies.survey.spread import curve_shares, spread
+from leadline.studies.survey.borders import Decided, Readings, curve_of, decide, value
+from leadline.studies.survey.plan import curve_shares, spread
 
 CLOSING = 4
 """So many of the last readings over unique_bytes go where lookups tell most of the file cache's
@@ -370,3 +369,38 @@ def _is_log(parameter: str) -> bool:
 
 def _whole_blocks(x: float) -> int:
     return max(4096, round(x / 4096) * 4096)
+
+
+# Focal values of sizes and processes: half-way between the least and the most (CP94 section 8).
+
+FLAT_GAIN = 1.15
+"""A curve whose best is less than this factor above its worst has no half-way point to find."""
+
+START = Workload(unique_bytes=2**20, size_mean=32768)
+"""Where the search for the focal vector begins; unique_bytes is replaced at once."""
+
+
+def half_way_of(curves: list[tuple[list[float], list[float]]], parameter: str) -> float:
+    """Focal value of one parameter: the half-way values' geometric mean over both ends.
+
+    As it is, not rounded to a grid: it differs a little between two surveys
+    of one system, whose focal throughputs are then brought to one workload by their models.
+    """
+    found = [half_way(xs, ys, float(getattr(START, parameter))) for xs, ys in curves]
+    return snap(math.sqrt(math.prod(found)), parameter)
+
+
+def half_way(xs: list[float], ys: list[float], fallback: float) -> float:
+    """Half-way x of a curve (CP94 §8); the fallback when the curve is flat."""
+    if max(ys) < FLAT_GAIN * min(ys):
+        return fallback
+    return half_way_x(xs, ys, log=True)
+
+
+def snap(x: float, parameter: str) -> float:
+    """Round a value of a curve to whole sectors, processes or thousandths."""
+    if parameter == "size_mean":
+        return float(max(512, round(x / 512) * 512))
+    if parameter == "process_num":
+        return float(max(1, round(x)))
+    return round(x, 3)

@@ -9,10 +9,21 @@ learning may add to them.
 
 from __future__ import annotations
 
-from leadline.engine import LAYOUT_BYTES_PER_S
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+
+from leadline.engine import (
+    LAYOUT_BYTES_PER_S,
+    Engine,
+    Limits,
+    NothingCompleted,
+    Target,
+    open_engine,
+)
 from leadline.errors import LeadlineError
-from leadline.record import PROCESSES_MAX, Plan, PlanStage
-from leadline.studies.survey.spread import curve_shares
+from leadline.record import PROCESSES_MAX, Plan, PlanStage, Workload
+from leadline.studies.memory import LAYOUT_SHARE, MEMORY_FACTOR
 from leadline.units import format_bytes, format_seconds
 
 POINTS_MAX = 84
@@ -47,15 +58,8 @@ BLOCK_BYTES = 4096
 SIZE_MEAN_MIN = 4096
 SIZE_MEAN_MAX = 2 * 2**20
 UNIQUE_BYTES_MIN = 256 * 2**10
-LAYOUT_SHARE = 0.2
-"""Most of the budget that may go into writing data before the first point."""
 
-MEMORY_FACTOR = 6
-"""Past six times the memory five of six random requests miss any cache in it."""
 
-CACHE_LIMIT_MIN, CACHE_LIMIT_MAX = 64 * 2**20, 2**30
-BEYOND_CACHE_MIN = 4
-"""A survey that touches less than so many times the cache reads much of its last level from it."""
 RANGE_FACTOR_MIN = 8
 """A curve over unique_bytes shorter than this factor cannot show a border and two plateaus."""
 
@@ -122,22 +126,6 @@ def make_plan(
         size_mean_max=SIZE_MEAN_MAX,
         process_num_max=min(process_num_max, PROCESSES_MAX),
     )
-
-
-def advised_cache_limit(
-    budget_s: float, memory_bytes: int, max_bytes: int | None = None
-) -> int | None:
-    """Memory cap with which a survey can see past the page cache within its budget and room.
-
-    None when the machine's whole memory can be outgrown in time. A point must be able to warm
-    the cache within its few seconds, which bounds the cap whatever the budget.
-    """
-    affordable = int(LAYOUT_SHARE * budget_s * LAYOUT_BYTES_PER_S)
-    if max_bytes is not None:
-        affordable = min(affordable, max_bytes)
-    if affordable >= MEMORY_FACTOR * memory_bytes:
-        return None
-    return max(CACHE_LIMIT_MIN, min(CACHE_LIMIT_MAX, affordable // MEMORY_FACTOR))
 
 
 def _points(measuring_s: float, learn_frac: float, *, virtual: bool) -> tuple[int, int]:
@@ -229,3 +217,149 @@ def _stages_75(points: int) -> tuple[PlanStage, ...]:
         ),
         PlanStage("final curves", reserved, "points kept for the five curves at the vector found"),
     )
+
+
+# Where to put the points of a curve, and how many each curve gets.
+
+CURVE_WEIGHTS = {
+    "focal": 4.0,
+    "size_mean": 5.0,
+    "read_frac": 5.0,
+    "seq_frac": 5.0,
+    "process_num": 5.0,
+}
+CURVE_ENDS = {"focal": 1, "process_num": 2, "size_mean": 2, "read_frac": 2, "seq_frac": 2}
+"""Fewest points of each in a region: a curve without one of its ends says nothing beyond the other,
+and a prediction there would be a guess."""
+
+
+def curve_shares(points: int) -> dict[str, int]:
+    """Split a region's points among its four curves and `focal`, the point that they share."""
+    return share(points, CURVE_WEIGHTS, CURVE_ENDS)
+
+
+def spread(
+    low: float,
+    high: float,
+    anchors: Iterable[float],
+    count: int,
+    *,
+    log: bool,
+    low_first: bool = False,
+) -> list[float]:
+    """Choose `count` new x in [low, high]: the ends first, then the middle of the widest gap.
+
+    Args:
+        low: least x.
+        high: greatest x.
+        anchors: x that are measured anyway (the focal point).
+        count: how many to add.
+        log: whether distance is a ratio rather than a difference.
+        low_first: whether the low end comes before the high one, where there is room for one.
+
+    """
+    to, back = (math.log, math.exp) if log else (float, float)
+    taken = sorted(to(min(max(x, low), high)) for x in anchors)
+    ends = (to(low), to(high)) if low_first else (to(high), to(low))
+    chosen: list[float] = []
+    for _ in range(count):
+        new = _widest_gap(ends, taken)
+        if new is None:
+            break
+        taken = sorted([*taken, new])
+        chosen.append(min(max(back(new), low), high))
+    return chosen
+
+
+def _widest_gap(ends: tuple[float, float], taken: list[float]) -> float | None:
+    close = abs(ends[0] - ends[1]) * 1e-9
+    for end in ends:
+        if not any(abs(end - x) <= close for x in taken):
+            return end
+    gaps = [(right - left, -left) for left, right in itertools.pairwise(taken)]
+    if not gaps or max(gaps)[0] <= close:
+        return None
+    width, minus_left = max(gaps)
+    return -minus_left + width / 2
+
+
+def share(total: int, weights: Mapping[str, float], least: Mapping[str, int]) -> dict[str, int]:
+    """Split `total` points by weight; largest remainders, ties to the first named.
+
+    None gets fewer than its `least`; where there are not enough for all of those, they are dealt
+    out one by one.
+    """
+    if sum(least.values()) >= total:
+        rounds = range(max(least.values(), default=0))
+        owed = [name for turn in rounds for name, own in least.items() if own > turn]
+        return {name: owed[:total].count(name) for name in weights}
+    open_ = dict(weights)
+    counts = dict.fromkeys(weights, 0)
+    while True:
+        found = _by_weight(total - sum(counts.values()), open_)
+        short = [name for name, count in found.items() if count < least[name]]
+        if not short:
+            return counts | found
+        for name in short:
+            counts[name] = least[name]
+            del open_[name]
+
+
+def _by_weight(total: int, weights: Mapping[str, float]) -> dict[str, int]:
+    whole = sum(weights.values())
+    exact = {name: total * weight / whole for name, weight in weights.items()}
+    counts = {name: math.floor(value) for name, value in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: counts[name] - exact[name])
+    for name in by_remainder[: total - sum(counts.values())]:
+        counts[name] += 1
+    return counts
+
+
+# Whether a survey's slowest requests fit its budget, found out before it starts.
+
+LARGE_REQUESTS = 14
+"""A survey waits for about so many of its largest requests one by one before it knows how large
+they may be: of four slow systems none with a budget of so many ended early, one with 13 did."""
+ROOMY_POINT_S = 20.0
+"""Points of this length hold many requests of anything that answers within seconds."""
+
+TRIAL_S = 600.0
+"""Virtual time is free."""
+
+
+def require_fit(engine: Engine, target: Target, plan: Plan, seed: int) -> None:
+    """Try one of the slowest workloads, and refuse a budget that such requests would use up.
+
+    On a simulated system alone, where another one of the same kind is tried: on a real one the
+    trial would have to write all the data first, which is the survey's own first cost. There the
+    scouting ends its ranges where requests get too slow.
+
+    Raises:
+        PlanRefused: the budget is too short; the message says how long it must be.
+
+    """
+    if not engine.virtual or plan.point_s >= ROOMY_POINT_S:
+        return
+    workload = Workload(unique_bytes=plan.unique_bytes_max, size_mean=plan.size_mean_max)
+    limits = Limits(
+        warm_up_s_max=0.0,
+        warm_up_s_min=0.0,
+        measure_s_min=TRIAL_S,
+        measure_s_max=TRIAL_S,
+        accuracy=0.0,
+        total_s_max=2 * TRIAL_S,
+    )
+    with open_engine(target, engine.access, run_seed=seed) as another:
+        try:
+            result = another.run(workload, seed=seed, limits=limits)
+        except NothingCompleted:
+            request_s = TRIAL_S
+        else:
+            request_s = workload.size_mean / (1e6 * result.throughput_mb_s.value)
+    if LARGE_REQUESTS * request_s > plan.budget_s:
+        raise PlanRefused(
+            f"a request of {format_bytes(plan.size_mean_max)} on "
+            f"{format_bytes(plan.unique_bytes_max)} takes {format_seconds(request_s)} here: "
+            f"{plan.points} points do not fit {format_seconds(plan.budget_s)}. Give --budget "
+            f"{round(1.2 * LARGE_REQUESTS * request_s)}s or more."
+        )

@@ -16,12 +16,9 @@ from collections.abc import Generator
 from leadline.record import PARAMETERS, Plan, Workload
 from leadline.record.wording import say_count
 from leadline.stats import good_range
-from leadline.studies.survey.borders import Decided
-from leadline.studies.survey.focal import START
-from leadline.studies.survey.middle import RegionBounds, Script, interleave
-from leadline.studies.survey.plan import reserved_75
-from leadline.studies.survey.readings import Readings, curve_of
-from leadline.studies.survey.spread import share, spread
+from leadline.studies.survey.borders import Decided, Readings, curve_of
+from leadline.studies.survey.middle import START, RegionBounds, Script, interleave
+from leadline.studies.survey.plan import reserved_75, share, spread
 from leadline.units import format_bytes
 
 GOOD_FRAC = 0.75

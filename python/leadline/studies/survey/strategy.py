@@ -15,8 +15,8 @@ from leadline.errors import LeadlineError
 from leadline.record import Measurement, SurveyStart, derive_seed
 from leadline.studies.memory import memory_bytes_of
 from leadline.studies.script import PointRequest
+from leadline.studies.survey.borders import Readings
 from leadline.studies.survey.middle import MiddleStrategy, Script
-from leadline.studies.survey.readings import Readings
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from leadline.errors import LeadlineError
-from leadline.predict import DEFAULT_MODEL, MODELS, PredictionRefused, Predictor
+from leadline.models import DEFAULT_MODEL, MODELS, PredictionRefused, Predictor
 from leadline.record import (
     Measurement,
+    ModelScore,
+    ParameterError,
     Prediction,
     Status,
     Survey,
@@ -17,17 +19,28 @@ from leadline.record import (
     Validation,
     ValidationStart,
 )
-from leadline.record.finding import Finding
-from leadline.studies.validation.draw import drawn_workloads
-from leadline.studies.validation.drift import drift_within, focal_drifts
+from leadline.record.finding import Finding, drift_values
+from leadline.record.wording import (
+    PARAMETER_TITLES,
+    say_change,
+    say_count,
+    say_number,
+    say_share,
+    say_value,
+)
+from leadline.stats import DRIFT_FRAC_MIN
+from leadline.studies.validation.plan import drawn_workloads
 from leadline.studies.validation.score import (
     contestants,
+    drift_within,
+    focal_drifts,
     inherent_error,
     model_scores,
+    moved,
     rivals_left_out,
     validated_workloads,
 )
-from leadline.studies.validation.sentences import validation_findings, validation_sentences
+from leadline.units import say_percent, say_span
 
 
 def explain_validation(
@@ -119,3 +132,186 @@ def _predictions(
                 raise
             left_out.append(Finding.of("model_left_out", model=name, why=str(error)))
     return found, left_out
+
+
+# What a validation says, in plain sentences, and what a reader must know before trusting it.
+
+AMPLIFICATION_PAPER = "2.8 to 5.0"
+"""CP94 Fig. 15: 10/2, 12/3, 13/3 and 14/5 %."""
+
+
+def validation_sentences(validation: Validation) -> tuple[str, ...]:
+    """Say how good the predictions are, where they are not, and what the rivals reached."""
+    score = validation.score(validation.model)
+    if score is None:
+        return (
+            f"{say_count(validation.n, 'workload')} measured so far: too few to score anything.",
+        )
+    found = [
+        _headline(validation, score),
+        _inherent(validation, score),
+        _enhanced(score),
+        _covered(score),
+        _parameter(score),
+        _place(score),
+        _models(validation, score),
+        _orthogonal(validation, score),
+        _singles(validation, score),
+        _drift(validation),
+    ]
+    return tuple(text for text in found if text)
+
+
+def validation_findings(
+    validation: Validation, points: Sequence[Measurement], doubts: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """List what was found about a validation; `doubts` are those of the scoring."""
+    start, found = validation.start, list(doubts)
+    if validation.status is not Status.DONE:
+        found.append(Finding.of("unfinished", points=len(points), planned=start.plan.points))
+    bad = [point for point in points if not point.result.admissible]
+    if bad:
+        reasons = dict.fromkeys(reason for point in bad for reason in point.result.reasons)
+        counts = {"inadmissible": len(bad), "points": len(points)}
+        said = "; ".join(list(reasons)[:2])
+        found.append(Finding.of("readings_inadmissible", **counts, reasons=said))
+    change = validation.drift_frac
+    regions = moved(validation.drift, change)
+    if change is not None and regions is not None:
+        where = "; ".join(f"{item.name} {say_change(item.change_frac)}" for item in regions)
+        places = {"regions": where} if where else {}
+        found.append(Finding.of("drift_since_survey", change=say_change(change), **places))
+    return (*found, *_drift_within(validation), *start.findings)
+
+
+def _drift_within(validation: Validation) -> Iterator[Finding]:
+    change = validation.drift_within_frac
+    if change is None or not change.excludes(0.0) or abs(change.value) < DRIFT_FRAC_MIN:
+        return
+    yield Finding.of("drift_within", **drift_values(change), change=say_change(change))
+
+
+def _headline(validation: Validation, score: ModelScore) -> str:
+    return (
+        f"Half of {validation.n} random workloads were predicted within "
+        f"{say_share(score.median_error)} by the {score.model} model, three quarters within "
+        f"{say_percent(score.p75_error.value)}, nine in ten within "
+        f"{say_percent(score.p90_error.value)}."
+    )
+
+
+def _inherent(validation: Validation, score: ModelScore) -> str | None:
+    inherent, times = validation.inherent_error, score.amplification
+    if inherent is None or times is None:
+        return None
+    span = ""
+    if times.low is not None and times.high is not None:
+        span = f" ({say_span(say_number(times.low), say_number(times.high))})"
+    return (
+        f"The same workload read twice differs by {say_share(inherent)}; the error is "
+        f"{say_number(times.value)} times that{span}, where the paper's was "
+        f"{AMPLIFICATION_PAPER} times."
+    )
+
+
+def _enhanced(score: ModelScore) -> str | None:
+    enhanced = score.enhanced_median_error
+    if enhanced is None or enhanced.n == score.median_error.n:
+        return None
+    left_out = score.median_error.n - enhanced.n
+    return (
+        f"Without the {say_count(left_out, 'workload')} at a region border the median error is "
+        f"{say_share(enhanced)}."
+    )
+
+
+def _covered(score: ModelScore) -> str | None:
+    if not score.coverage:
+        return None
+    parts = [
+        f"{say_percent(item.share.value)} of the {100 * item.confidence:.0f} % intervals"
+        for item in score.coverage
+    ]
+    honest = all(item.share.covers(item.confidence) for item in score.coverage)
+    said = "as stated, within chance" if honest else "which is not what they state"
+    return f"The measured values lie in {', '.join(parts[:-1])} and {parts[-1]}: {said}."
+
+
+def _parameter(score: ModelScore) -> str | None:
+    known = [item for item in score.by_parameter if item.chance is not None and item.bins]
+    if not known:
+        return None
+    guilty = min(known, key=lambda item: item.chance if item.chance is not None else 1.0)
+    if not guilty.matters:
+        return "No single parameter is shown to carry the error."
+    worst, best = _extremes(guilty)
+    title = PARAMETER_TITLES[guilty.parameter].lower()
+    return (
+        f"{title.capitalize()} carries the error most: {say_percent(worst[1])} from {worst[0]}, "
+        f"{say_percent(best[1])} from {best[0]}."
+    )
+
+
+def _extremes(found: ParameterError) -> tuple[tuple[str, float], tuple[str, float]]:
+    ordered = sorted(found.bins, key=lambda item: item.median_error.value)
+    said = [
+        (
+            say_span(say_value(found.parameter, item.low), say_value(found.parameter, item.high)),
+            item.median_error.value,
+        )
+        for item in (ordered[-1], ordered[0])
+    ]
+    return said[0], said[1]
+
+
+def _place(score: ModelScore) -> str | None:
+    if len(score.by_place) < 2:
+        return None
+    ordered = sorted(score.by_place, key=lambda item: -item.median_error.value)
+    parts = [f"{item.name} {say_percent(item.median_error.value)}" for item in ordered]
+    return f"Median error by place: {', '.join(parts)}."
+
+
+def _models(validation: Validation, score: ModelScore) -> str | None:
+    others = [s for s in validation.scores if s.kind == "model" and s.model != score.model]
+    if not others:
+        return None
+    parts = [f"{other.model} {say_share(other.median_error)}" for other in others]
+    return f"Other models on the same points: {', '.join(parts)}."
+
+
+def _orthogonal(validation: Validation, score: ModelScore) -> str | None:
+    rivals = [s for s in validation.scores if s.kind == "orthogonal"]
+    if not rivals:
+        return None
+    parts = [
+        f"{say_share(rival.median_error)} from {say_count(rival.readings, 'point')}"
+        for rival in rivals
+    ]
+    return (
+        f"Interpolation in an orthogonal sample reaches {' and '.join(parts)}; "
+        f"{score.model} used {score.readings}."
+    )
+
+
+def _singles(validation: Validation, score: ModelScore) -> str | None:
+    rivals = [s for s in validation.scores if s.kind == "single"]
+    if not rivals:
+        return None
+    best = min(rivals, key=lambda item: item.median_error.value)
+    return (
+        f"The best single number ({best.model}) is off by "
+        f"{say_percent(best.median_error.value)}, {say_number(_times(best, score))} times as much."
+    )
+
+
+def _times(rival: ModelScore, score: ModelScore) -> float:
+    return rival.median_error.value / max(score.median_error.value, 1e-9)
+
+
+def _drift(validation: Validation) -> str | None:
+    change = validation.drift_frac
+    if change is None:
+        return "Whether the system moved since its survey is not known: no focal point was read."
+    shown = "" if moved(validation.drift, change) is None else ", so it moved"
+    return f"The focal points read {say_change(change)} against the survey{shown}."

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from leadline.engine import Engine, Progress
-from leadline.record import Measurement, ValidationStart
-from leadline.store import Keeper
+from leadline.record import Measurement, Status, Survey, Validation, ValidationStart
+from leadline.record.finding import Finding
+from leadline.record.validation import VALIDATION
+from leadline.store import Keeper, Store, Stored
+from leadline.studies.conduct import OnProgress, PointStudy, Reached
 from leadline.studies.loop import StudyClock, measure_points
 from leadline.studies.pace import Pace
+from leadline.studies.resume import find_unfinished, kept_when_stopped
 from leadline.studies.script import KnownScript, PointRequest
-from leadline.studies.validation.draw import requests
-from leadline.studies.validation.errors import ValidationRefused
+from leadline.studies.survey.study import load_survey, surveyed_target
+from leadline.studies.validation.explain import explain_validation
+from leadline.studies.validation.plan import (
+    Asked,
+    ValidationRefused,
+    begin_validation,
+    requests,
+    require_as_surveyed,
+)
 
 
 def measure_validation(
@@ -74,3 +85,116 @@ def _require_same_script(asked: Sequence[PointRequest], points: Sequence[Measure
                 f"Leadline would have measured {request.workload}; start a new validation instead "
                 "of resuming this one"
             )
+
+
+# Validations, as they are told.
+
+
+def explained_validation(store: Store, ref: str) -> Validation:
+    """Return a validation: a finished one as it was stored, another as what it has explains it.
+
+    Raises:
+        StoreError: no validation, or several, go by this reference.
+
+    """
+    found = store.find(ref, VALIDATION)
+    if found.answer is not None and found.status is Status.DONE:
+        return found.answer
+    survey, survey_points = load_survey(store, found.start.parent)
+    points = store.items(found.start.study_id)
+    return explain_validation(found.start, survey, survey_points, points)
+
+
+def load_validation(store: Store, survey_id: str) -> Validation | None:
+    """Return the newest validation of a survey that scores something; None without any point.
+
+    While none of them does, the newest that has a point: it says how far it is.
+    """
+    known = [item for item in store.list(VALIDATION, survey_id) if item.items]
+    found = (explained_validation(store, item.study_id) for item in known)
+    newest = next(found, None)
+    if newest is None or newest.scores:
+        return newest
+    return next((item for item in found if item.scores), newest)
+
+
+# A validation of a stored survey as somebody asks for it.
+
+
+class ValidationStudy(PointStudy[ValidationStart]):
+    """A validation, begun or gone on with, on the target of its survey."""
+
+    records = VALIDATION
+
+    def __init__(
+        self, survey: Survey, points: Sequence[Measurement], asked: Asked, model: str | None = None
+    ) -> None:
+        """Take what was asked for.
+
+        Args:
+            survey: what is to be validated.
+            points: its points.
+            asked: the options.
+            model: of the headline; None is the default.
+
+        Raises:
+            ValidationRefused: the survey is not finished.
+            TargetRefused: its target cannot be used now.
+
+        """
+        _require_finished(survey)
+        self._survey, self._points, self._asked, self._model = survey, points, asked, model
+        start = survey.start
+        self.reached = Reached(
+            target=surveyed_target(survey),
+            access=start.access,
+            given=frozenset(),
+            cache_limit_bytes=start.access.cache_limit_bytes,
+            max_bytes=start.plan.unique_bytes_max,
+        )
+        self.system, self.seed = start.system, asked.seed
+
+    def unfinished(self, store: Store) -> Stored[ValidationStart, Validation]:
+        """Return the newest unfinished one of this survey."""
+        start = self._survey.start
+        return find_unfinished(store, VALIDATION, start.system, start.target, parent=start.study_id)
+
+    def begin(self, opened: Engine, findings: tuple[Finding, ...]) -> ValidationStart:
+        """Plan it."""
+        return begin_validation(opened, self._survey, self._points, self._asked, findings=findings)
+
+    def go_on(self, opened: Engine, start: ValidationStart) -> None:
+        """Refuse what is not the surveyed system any more."""
+        require_as_surveyed(opened, self._survey, start.ranges)
+
+    def measure(
+        self,
+        opened: Engine,
+        store: Store,
+        start: ValidationStart,
+        points: Sequence[Measurement],
+        on_progress: OnProgress,
+    ) -> Validation:
+        """Measure the workloads that are missing, and score what the models predict of all."""
+        survey = self._survey
+
+        def explained() -> Validation:
+            points = store.items(start.study_id)
+            return explain_validation(start, survey, self._points, points, model=self._model)
+
+        with kept_when_stopped(store, start.study_id, explained):
+            budget_s = self._asked.budget_s
+            measure_validation(
+                opened, store, start, points, budget_s=budget_s, on_progress=on_progress
+            )
+        found = explained()
+        store.end(start.study_id, found, found.status)
+        return found
+
+
+def _require_finished(survey: Survey) -> None:
+    if survey.status is not Status.DONE:
+        raise ValidationRefused(
+            f"survey {survey.start.study_id[:8]} is not finished, and what it predicts would "
+            f"change: leadline survey {survey.start.target} --name {survey.start.system} --resume"
+        )

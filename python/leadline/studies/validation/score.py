@@ -13,15 +13,18 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leadline.predict import Ranges
+from leadline.models import Ranges
 from leadline.record import (
     PARAMETERS,
     BinError,
     Covered,
+    FocalDrift,
     Forecast,
     Interval,
     Measurement,
@@ -35,25 +38,18 @@ from leadline.record import (
     Workload,
 )
 from leadline.record.finding import Finding
+from leadline.record.findings import compare
+from leadline.stats import Noise, group_drift, own_error, pooled_noise, reading_interval
 from leadline.stats.intervals import student_cdf, student_t
-from leadline.studies.validation.draw import (
+from leadline.studies.validation.plan import (
+    ANCHORS,
     ORTHOGONAL,
     PASSES,
     SINGLES,
     Space,
     drawn_workloads,
+    grid_axes,
     grid_workloads,
-)
-from leadline.studies.validation.orthogonal import interpolate
-from leadline.studies.validation.statistics import (
-    BIN_ROWS_MIN,
-    Floats,
-    bins_of,
-    chance_of_spread,
-    holm,
-    quantile_interval,
-    ratio_of_medians,
-    share_interval,
 )
 
 CONFIDENCES = (0.5, 0.9, 0.95)
@@ -310,3 +306,203 @@ def _by_place(
         for index, name, own in places
         if own.size >= BIN_ROWS_MIN
     )
+
+
+# Numbers about errors: quantiles with bootstrap intervals, coverage, what the error depends on.
+
+RESAMPLES = 2000
+BINS = 5
+BIN_ROWS_MIN = 4
+"""Workloads in a bin, at the least, for a median with an interval."""
+ROWS_PER_BIN = 8
+"""Fewer workloads than this for each of five bins make fewer bins."""
+
+Floats = NDArray[np.float64]
+
+
+def quantile_interval(errors: Floats, quantile: float, seed: int) -> Interval:
+    """Quantile of `errors` with its 95 % percentile-bootstrap interval, workloads resampled."""
+    drawn = errors[_resample(errors.size, seed)]
+    low, high = np.quantile(np.quantile(drawn, quantile, axis=1), [0.025, 0.975])
+    return Interval(float(np.quantile(errors, quantile)), float(low), float(high), errors.size)
+
+
+def ratio_of_medians(errors: Floats, repeats: Floats, seed: int) -> Interval | None:
+    """Median of `errors` over median of `repeats`, (workloads,) each, resampled together.
+
+    `repeats` is nan where a workload was measured once. None when no repeat differs.
+    """
+    known = np.isfinite(repeats)
+    if not known.any() or not np.median(repeats[known]) > 0:
+        return None
+    rows = _resample(errors.size, seed)
+    some = known[rows].any(axis=1)
+    below = np.nanmedian(repeats[rows[some]], axis=1)
+    ratios = np.median(errors[rows[some]], axis=1)[below > 0] / below[below > 0]
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    value = float(np.median(errors) / np.median(repeats[known]))
+    return Interval(value, float(low), float(high), errors.size)
+
+
+def share_interval(hits: int, count: int) -> Interval:
+    """Share of hits with its 95 % Wilson interval."""
+    from scipy.stats import binomtest  # noqa: PLC0415 - see `chance_of_spread`
+
+    found = binomtest(hits, count).proportion_ci(method="wilson")
+    return Interval(hits / count, float(found.low), float(found.high), count)
+
+
+def bins_of(values: Floats) -> list[NDArray[np.bool_]]:
+    """Cut values into bins of about equal counts, equal values together; a mask for each."""
+    wanted = min(BINS, max(1, values.size // ROWS_PER_BIN))
+    inner = np.quantile(values, np.linspace(0, 1, wanted + 1)[1:-1])
+    place = np.searchsorted(np.unique(inner), values, side="right")
+    masks = [place == index for index in np.unique(place)]
+    return [mask for mask in masks if mask.sum() >= BIN_ROWS_MIN]
+
+
+def chance_of_spread(groups: Sequence[Floats]) -> float | None:
+    """Probability of such differences between the groups if they were alike (Kruskal-Wallis)."""
+    from scipy.stats import kruskal  # noqa: PLC0415 - half a second that few commands need
+
+    if len(groups) < 2 or np.ptp(np.concatenate(groups)) == 0:
+        return None
+    return float(kruskal(*groups).pvalue)
+
+
+def holm(chances: Sequence[float | None]) -> list[float | None]:
+    """Adjust several probabilities for each other (Holm 1979), in their own order."""
+    known = sorted((chance, at) for at, chance in enumerate(chances) if chance is not None)
+    adjusted: list[float | None] = [None] * len(chances)
+    worst = 0.0
+    for rank, (chance, at) in enumerate(known):
+        worst = max(worst, min(1.0, chance * (len(known) - rank)))
+        adjusted[at] = worst
+    return adjusted
+
+
+def _resample(count: int, seed: int) -> NDArray[np.int64]:
+    return np.random.default_rng(seed).integers(0, count, (RESAMPLES, count))
+
+
+# Did the system move since its survey? The focal points measured again tell (METHODS §2).
+
+
+def focal_drifts(
+    start: ValidationStart, points: Sequence[Measurement]
+) -> tuple[tuple[FocalDrift, ...], Interval | None]:
+    """Return the change of each focal point since the survey, and of all of them together.
+
+    Fractions: -0.1 where the system is a tenth slower now. The interval of a ratio is recovered
+    from the survey's own and that of the readings here (`record.findings.compare`); all together
+    are the mean of the logarithms, weighted by their inverse variance. None without any anchor.
+    """
+    found, logs = [], []
+    for item in start.ranges:
+        anchors = [p for p in points if p.stage == ANCHORS and p.workload == item.focal]
+        usable = [p for p in anchors if p.result.admissible]
+        if not usable:
+            continue
+        now = reading_interval(
+            [_mb_s(point) for point in usable],
+            [own_error(point.result.throughput_mb_s) for point in usable],
+            region_noise(start, points, item.region),
+        )
+        change = compare(now, item.surveyed_mb_s)
+        if change.low is None or change.high is None:
+            continue
+        n = now.n + item.surveyed_mb_s.n
+        interval = Interval(change.ratio - 1, change.low - 1, change.high - 1, n)
+        found.append(FocalDrift(item.region, item.name, interval))
+        logs.append((math.log(change.ratio), math.log(change.high / change.low) / 2, n))
+    return tuple(found), _together(logs)
+
+
+def moved(drift: Sequence[FocalDrift], together: Interval | None) -> tuple[FocalDrift, ...] | None:
+    """Return the regions that are shown to have moved; None when nothing is shown to have.
+
+    All regions and their mean are asked, so each must exclude 0 by an interval that is wider than
+    its own 95 % one (Bonferroni), on the log scale.
+    """
+    tests = len(drift) + 1
+    regions = tuple(item for item in drift if _excludes_zero(item.change_frac, tests))
+    whole = together is not None and _excludes_zero(together, tests)
+    return regions if whole or regions else None
+
+
+def _excludes_zero(change: Interval, tests: int) -> bool:
+    if change.low is None or change.high is None:
+        return False
+    normal = NormalDist()
+    stretch = normal.inv_cdf(1 - 0.025 / tests) / normal.inv_cdf(0.975)
+    # Very few readings bound a change by nothing: the low end is then a fall by all of it.
+    middle, low, high = (
+        math.log1p(end) if end > -1 else -math.inf
+        for end in (change.value, change.low, change.high)
+    )
+    return middle - stretch * (middle - low) > 0 or middle + stretch * (high - middle) < 0
+
+
+def drift_within(points: Sequence[Measurement]) -> Interval | None:
+    """Return the change from the first point to the last, from all that was measured repeatedly."""
+    groups = [group for group in replicates(points) if len(group) > 1]
+    return group_drift(
+        [[point.clock_s for point in group] for group in groups],
+        [[_mb_s(point) for point in group] for group in groups],
+    )
+
+
+def region_noise(start: ValidationStart, points: Sequence[Measurement], region: int) -> Noise:
+    """Run-to-run noise in one region, from all that was measured there more than once."""
+    space = Space(start.ranges)
+    own = [p for p in points if space.at(p.workload.unique_bytes).region == region]
+    return pooled_noise([[_mb_s(p) for p in g] for g in replicates(own) if len(g) > 1])
+
+
+def replicates(points: Sequence[Measurement]) -> list[list[Measurement]]:
+    """Group the admissible points by their workload."""
+    groups: dict[Workload, list[Measurement]] = {}
+    for point in points:
+        if point.result.admissible:
+            groups.setdefault(point.workload, []).append(point)
+    return list(groups.values())
+
+
+def _together(logs: Sequence[tuple[float, float, int]]) -> Interval | None:
+    if not logs:
+        return None
+    weights = [1 / max(half, 1e-9) ** 2 for _, half, _ in logs]
+    total = sum(weights)
+    mean = sum(w * log for w, (log, _, _) in zip(weights, logs, strict=True)) / total
+    half = total**-0.5
+    low, high = math.expm1(mean - half), math.expm1(mean + half)
+    return Interval(math.expm1(mean), low, high, sum(n for _, _, n in logs))
+
+
+def _mb_s(point: Measurement) -> float:
+    return max(point.result.throughput_mb_s.value, 1e-6)
+
+
+# The rival of CP94 Fig. 14: interpolation in an orthogonal sample of the same space.
+
+
+def interpolate(
+    space: Space,
+    levels: Sequence[int],
+    measured_mb_s: Mapping[Workload, float],
+    workloads: Sequence[Workload],
+) -> list[float] | None:
+    """Return the throughput of each workload in MB/s, multilinear in ln throughput.
+
+    The axes are those of the unit cube (`draw.py`), so unique_bytes, size_mean and process_num are
+    interpolated over their logarithms. None when a point of the grid was not measured.
+    """
+    from scipy.interpolate import RegularGridInterpolator  # noqa: PLC0415 - a third of a second
+
+    grid = grid_workloads(space, levels)
+    if any(measured_mb_s.get(workload, 0.0) <= 0 for workload in grid):
+        return None
+    values = np.array([math.log(measured_mb_s[workload]) for workload in grid])
+    interpolator = RegularGridInterpolator(grid_axes(levels), values.reshape(tuple(levels)))
+    found = interpolator(np.array([space.coordinates(workload) for workload in workloads]))
+    return [math.exp(value) for value in found]

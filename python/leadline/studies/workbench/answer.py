@@ -21,9 +21,9 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.record.workload import Interval
+from leadline.studies.workbench.loads import threshold_ratio
 from leadline.studies.workbench.run_lengths import run_length_sentences
-from leadline.studies.workbench.surface.against import say_error, surface_error
-from leadline.studies.workbench.threshold import threshold_ratio
+from leadline.studies.workbench.surface.answer import say_error, surface_error
 from leadline.units import format_seconds, say_percent
 
 _WAITED_FRAC = 0.1

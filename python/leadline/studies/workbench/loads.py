@@ -1,20 +1,281 @@
-"""The trials at one load together: their mean, its interval, and whether the server is saturated.
+"""How far a trial is from the threshold of saturation (SH08 §3.3), as one number.
 
-SH08 Algorithm 2 reasons about loads; a trial is only one reading of one. Intervals are Student's t
-over the trials' own means (SH08 §2.3, eq. 1 with t <= 30 trials).
+The *threshold ratio* of a trial is its response over the threshold: 1 at the peak rate, more when
+the server is saturated. With a threshold on the mean it is R / R_sat, with one on a percentile the
+percentile over L_sat, with several the largest of them: the server is saturated by any.
+SH08 states the peak-rate region of a percentile as [P_sat ± s P_sat], which for P_sat = 0.95 would
+reach beyond 1; here it is L_sat ± s L_sat, the same width in time as that of the mean.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from leadline.record import Interval
 from leadline.record.finding import Finding
-from leadline.record.workbench import Load, Threshold, Trial, TrialState
+from leadline.record.workbench import Batch, Load, Measured, Threshold, Trial, TrialState, Within
 from leadline.stats import student_t
-from leadline.studies.workbench.threshold import RATIO_MAX, percentile_ms, threshold_ratio
+
+RATIO_MAX = 1e6
+"""Ratio of a trial without a finite response: nothing was answered, or the server was lost."""
+
+
+def threshold_ratio(threshold: Threshold, trial: Trial) -> float | None:
+    """Return the trial's response over the threshold; None when the trial says nothing of it.
+
+    A trial that was given up as saturated is at least at the upper edge of the peak-rate region,
+    whatever part of its window it has measured.
+    """
+    if trial.state not in (TrialState.DONE, TrialState.ABORTED):
+        return None
+    if trial.measured is None or trial.measured.due == 0:
+        return None
+    ratio = measured_ratio(threshold, trial.measured)
+    if trial.state is TrialState.ABORTED:
+        return max(ratio, 1 + threshold.width_frac)
+    return ratio
+
+
+def measured_ratio(threshold: Threshold, measured: Measured) -> float:
+    """Return the response over the threshold, at most `RATIO_MAX`."""
+    if measured.response_ms is None:
+        return RATIO_MAX
+    ratios = [0.0]
+    if threshold.mean_ms is not None:
+        ratios.append(measured.response_ms.mean / threshold.mean_ms)
+    for place, within in enumerate(threshold.shares):
+        ratios.append(_share_ms(within, place, measured) / within.limit_ms)
+    return min(max(ratios), RATIO_MAX)
+
+
+def percentile_ms(threshold: Threshold, measured: Measured) -> float:
+    """Return the response time that a share P_sat of the requests due was within, the first one's.
+
+    Requests that failed are within no time. Between the percentiles that a load generator reports,
+    and the share within L_sat that it counts, times are taken as exponential: linear in
+    -ln(1 - share). So the percentile is above L_sat if and only if less than P_sat was within it.
+
+    Raises:
+        ValueError: the threshold has no percentile.
+
+    """
+    if not threshold.shares:
+        raise ValueError("a threshold without a percentile has no time of it")
+    return _share_ms(threshold.shares[0], 0, measured)
+
+
+def _share_ms(within: Within, place: int, measured: Measured) -> float:
+    """Return the time that the threshold's share of this place was within."""
+    share = within.percentile
+    points = _distribution(within, place, measured)
+    for (share_low, ms_low), (share_high, ms_high) in itertools.pairwise(points):
+        if share <= share_high:
+            return _between(share, (share_low, ms_low), (share_high, ms_high))
+    return math.inf
+
+
+_FASTEST_SHARE = 1e-9
+"""Where the distribution begins: everything below the median is taken to be as long as it."""
+
+
+def _distribution(within: Within, place: int, measured: Measured) -> list[tuple[float, float]]:
+    """Pairs of a share of the requests due and the time that it was within; both rise."""
+    response = measured.response_ms
+    if response is None:
+        return []
+    answered = 1 - measured.failed / measured.due
+    quantiles = [
+        (_FASTEST_SHARE, response.p50),
+        (0.5, response.p50),
+        (0.9, response.p90),
+        (0.95, response.p95),
+        (0.99, response.p99),
+        (0.999, response.p99_9),
+        (1.0, response.max),
+    ]
+    points = [(share * answered, ms) for share, ms in quantiles]
+    counted = _share_within(within, place, measured)
+    if counted is None:
+        return points
+    below = [point for point in points if point[1] < counted[1] and point[0] < counted[0]]
+    above = [point for point in points if point[1] >= counted[1] and point[0] >= counted[0]]
+    return [*below, counted, *above]
+
+
+def _share_within(within: Within, place: int, measured: Measured) -> tuple[float, float] | None:
+    """Share of the requests due that was within L_sat, as counted; None when it was not."""
+    counted = [batch for batch in measured.batches if place < len(batch.over_each)]
+    due = sum(batch.due for batch in counted)
+    over = sum(batch.over_each[place] for batch in counted)
+    if over == 0:
+        return None
+    return 1 - over / due - measured.failed / measured.due, within.limit_ms
+
+
+def _between(share: float, low: tuple[float, float], high: tuple[float, float]) -> float:
+    def depth(of: float) -> float:
+        return -math.log(max(1 - of, 1e-6))
+
+    span = depth(high[0]) - depth(low[0])
+    if span <= 0:
+        return high[1]
+    return low[1] + (depth(share) - depth(low[0])) / span * (high[1] - low[1])
+
+
+# Trials that one stall decides: a device or a host that stood still for a moment.
+#
+# A server that a load saturates responds late in most of a window. Where one short stretch takes a
+# trial over the threshold, and the response in the rest of the window is far below it, the load is
+# not the cause. A search that takes such a trial for a limit never returns (PEERS.md §6).
+
+STRETCH_S = 1.5
+"""A stall and the queue that it leaves are over within this time."""
+CLEAR = 0.5
+"""The rest of the window is below this part of the threshold."""
+_LATE_EXPECTED_MIN = 5.0
+"""Requests over the limit in the rest if it were at the threshold; fewer would say little."""
+
+
+@dataclass(frozen=True)
+class Stall:
+    """A stretch of a trial without which it had met the threshold."""
+
+    rate_per_s: float
+    at_s: float
+    """Into the window."""
+    longest_ms: float
+    """Response of the trial."""
+
+
+def deciding_stall(trial: Trial, threshold: Threshold) -> Stall | None:
+    """Return the stall that took a trial over the threshold; None when it was not one alone."""
+    ratio = threshold_ratio(threshold, trial)
+    measured = trial.measured
+    if ratio is None or ratio <= 1 or measured is None or measured.response_ms is None:
+        return None
+    batches = measured.batches
+    part_s = measured.seconds / max(len(batches), 1)
+    if part_s <= 0 or measured.seconds < 2 * STRETCH_S:
+        return None
+    width = math.ceil(STRETCH_S / part_s) + 1
+    waits = [batch.due * batch.mean_ms for batch in batches]
+    starts = range(max(len(batches) - width, 0) + 1)
+    start = max(starts, key=lambda at: sum(waits[at : at + width]))
+    if not is_clear([*batches[:start], *batches[start + width :]], threshold):
+        return None
+    worst = max(range(start, min(start + width, len(batches))), key=lambda at: waits[at])
+    return Stall(
+        rate_per_s=trial.request.rate_per_s,
+        at_s=worst * part_s,
+        longest_ms=measured.response_ms.max,
+    )
+
+
+def is_clear(batches: Sequence[Batch], threshold: Threshold) -> bool:
+    """Whether the response in these parts is far below every limit of the threshold."""
+    due = sum(batch.due for batch in batches)
+    if due == 0:
+        return False
+    if threshold.mean_ms is not None:
+        mean_ms = sum(batch.due * batch.mean_ms for batch in batches) / due
+        if mean_ms > CLEAR * threshold.mean_ms:
+            return False
+    for place, within in enumerate(threshold.shares):
+        allowed = (1 - within.percentile) * due
+        over = sum(batch.over_each[place] for batch in batches)
+        if allowed < _LATE_EXPECTED_MIN or over > CLEAR * allowed:
+            return False
+    return True
+
+
+def format_stalls(stalls: Sequence[Stall], trials: Iterable[Trial]) -> str:
+    """Write how often trials met a stall that decided them."""
+    measured_s = sum(trial.measured.seconds for trial in trials if trial.measured is not None)
+    longest_ms = max(stall.longest_ms for stall in stalls)
+    return (
+        f"{len(stalls)} stalls in {measured_s:.3g} s of trials, the longest response "
+        f"{longest_ms:.3g} ms"
+    )
+
+
+# From an interval of the response at one load to an interval of the peak rate.
+#
+# SH08's policies state how well they know the *response* at the load they report. What a user asked
+# is the rate. Locally the response follows 1/R = a - b λ (SH08 §3.6), so a chord of the measured
+# curve in 1/R turns the one into the other.
+
+_RATIO_MIN = 1e-3
+"""A Student interval of two trials can reach below no response time at all."""
+_CLEARLY_LESS = 0.7
+_BOUND_CONFIDENCE = 0.999
+
+
+def rate_interval(
+    load: LoadTrials, others: Iterable[LoadTrials], confidence: float
+) -> Interval | None:
+    """Return an interval of the peak rate, given trials at one load near it.
+
+    The value is the load itself, as SH08 reports it. The interval holds the loads at which the
+    response can be *at* the threshold, given the t interval of the response at this load:
+
+    - the local slope is the chord to the nearest load below whose response is clearly less (by
+      `_CLEARLY_LESS`: a nearer one would be a slope of noise). The curve of 1/R is flat first and
+      steeper near the peak, so that the chord is too flat rather than too steep, and the interval
+      too wide rather than too narrow;
+    - with no such load, the response is taken to rise no slower than in proportion to the load;
+    - loads on either side that are told from the peak with `_BOUND_CONFIDENCE` bound it. Those of
+      SH08's search are told with 95 % from as little as two trials, and there are many of them;
+    - the load itself is always inside.
+
+    Half a peak-rate region off (R may be anywhere in R_sat ± s R_sat) is thereby accounted for.
+    That a search stops when its trials happen to agree with the region is not: on a known curve 87
+    to 98 % of the 95 % intervals hold the peak. Nor is that a load was told wrongly on the way,
+    which two trials do to a server with two modes.
+
+    None with fewer than two trials; no ends where they would be further apart than twice the rate.
+    """
+    ratios = load.ratio_interval(confidence)
+    if ratios is None:
+        return None
+    rate = load.rate_per_s
+    known = [other for other in others if other.ratio is not None and other is not load]
+    low = min(_peak_if(max(ratios[1], _RATIO_MIN), rate, known), rate)
+    high = max(_peak_if(max(ratios[0], _RATIO_MIN), rate, known), rate)
+    for other in known:
+        told = other.ratio_interval(_BOUND_CONFIDENCE)
+        if told is not None and told[1] < 1 and other.rate_per_s < rate:
+            low = max(low, other.rate_per_s)
+        if told is not None and told[0] > 1 and other.rate_per_s > rate:
+            high = min(high, other.rate_per_s)
+    low = max(low, 0.0)
+    if high - low > 2 * rate:
+        return Interval(rate, None, None, len(load.ratios))
+    return Interval(rate, low, high, len(load.ratios))
+
+
+def _peak_if(ratio: float, rate: float, known: Sequence[LoadTrials]) -> float:
+    """Load at which the response is at the threshold, if it is `ratio` of it at `rate`."""
+    below = [
+        (other.rate_per_s, other.ratio)
+        for other in known
+        if other.rate_per_s < rate
+        and other.ratio is not None
+        and other.ratio <= _CLEARLY_LESS * ratio
+    ]
+    if not below:
+        return rate / ratio
+    rate_below, ratio_below = max(below)
+    fall_per_load = (1 / max(ratio_below, _RATIO_MIN) - 1 / ratio) / (rate - rate_below)
+    return rate + (1 / ratio - 1) / fall_per_load
+
+
+# The trials at one load together: their mean, its interval, and whether the server is saturated.
+#
+# SH08 Algorithm 2 reasons about loads; a trial is only one reading of one. Intervals are Student's
+# t over the trials' own means (SH08 §2.3, eq. 1 with t <= 30 trials).
 
 LOST_TRIALS = 2
 """So many lost servers at one load, and no trial that went well, are the load's doing."""

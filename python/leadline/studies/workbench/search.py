@@ -10,11 +10,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
+from typing import Protocol
 
 import msgspec
 
-from leadline.record import Interval, derive_seed
+from leadline.errors import LeadlineError
+from leadline.record import Interval, Status, derive_seed
+from leadline.record.finding import Finding
 from leadline.record.workbench import (
+    Experiment,
     ExperimentStart,
     Goal,
     PeakRate,
@@ -22,13 +28,22 @@ from leadline.record.workbench import (
     Prior,
     Sample,
     StorageServer,
+    Surface,
     Trial,
     TrialOrder,
     is_simulated,
 )
+from leadline.servers import held_open, release_server, run_trial
+from leadline.store import Keeper
+from leadline.studies.workbench.answer import explain
 from leadline.studies.workbench.conversation import Conversation
-from leadline.studies.workbench.errors import ReplayRefused
 from leadline.studies.workbench.policies import open_policy
+from leadline.studies.workbench.policy import ReplayRefused
+from leadline.studies.workbench.pools.pool import Pool
+from leadline.studies.workbench.run_lengths import even_orders, length_orders
+from leadline.studies.workbench.stored import KeptExperiment
+from leadline.studies.workbench.surface import open_design
+from leadline.studies.workbench.twin import with_fares
 
 
 class PeakSearch:
@@ -194,3 +209,287 @@ class _Clock:
         if self._simulated:
             return cost_s
         return max(cost_s, self.replayed_s + time.monotonic() - self._began_s)
+
+
+# The loop of an experiment: samples from a design, trials on a pool, every one kept as it ends.
+#
+# A peak search is an experiment of one sample. Whoever is killed loses at most the trials in
+# flight: the stored ones bring policies and design back to where they were.
+
+
+class TrialWatcher:
+    """Is told of trials and peaks; whoever wants to know overrides what it wants to know."""
+
+    def on_trial(self, sample: Sample, trial: Trial) -> None:
+        """A trial ended and is kept."""
+
+    def on_curve(self, sample: Sample, trial: Trial) -> None:
+        """A trial at an even part of the peak ended and is kept."""
+
+    def on_length(self, sample: Sample, trial: Trial) -> None:
+        """A trial of one of several lengths ended and is kept."""
+
+    def on_peak(self, sample: Sample, peak: PeakRate, surface: Surface | None) -> None:
+        """A sample's search ended and is kept; a surface as it is known by now."""
+
+
+class _Choice(Protocol):
+    """What of a design the loop uses."""
+
+    def ask(self, count: int = 1, in_flight: Sequence[Sample] = ()) -> tuple[Sample, ...]:
+        """Return the next samples, none at the end."""
+
+    def tell(self, sample: Sample, peak: PeakRate) -> None:
+        """Learn of a sample's peak."""
+
+    def prior_for(self, sample: Sample) -> Prior | None:
+        """Return what is known of a sample's peak."""
+
+
+class _OneSample:
+    """The design of a single peak."""
+
+    def __init__(self, sample: Sample, prior: Prior | None) -> None:
+        self._left = [sample]
+        self._prior = prior
+
+    def ask(self, count: int = 1, in_flight: Sequence[Sample] = ()) -> tuple[Sample, ...]:
+        return tuple(sample for sample in self._left if sample not in in_flight)
+
+    def tell(self, sample: Sample, peak: PeakRate) -> None:
+        self._left.remove(sample)
+
+    def prior_for(self, sample: Sample) -> Prior | None:
+        return self._prior
+
+
+def run_experiment(
+    start: ExperimentStart,
+    store: Keeper,
+    pool: Pool,
+    *,
+    stored: Experiment | None = None,
+    prior: Prior | None = None,
+    at_once: int | None = None,
+    watcher: TrialWatcher | None = None,
+    compare: bool = True,
+) -> Experiment:
+    """Run a peak search or a surface to its end, and keep it.
+
+    Args:
+        start: what decides it; kept already.
+        store: where samples, trials and answers are kept.
+        pool: where trials run.
+        stored: what is kept of it, to go on from there.
+        prior: what is known of a single peak beforehand.
+        at_once: most samples at a time; as many as the pool has machines without one.
+        watcher: is told of every trial and peak.
+        compare: say of a single peak how the other policies would have fared; takes seconds.
+
+    Raises:
+        ReplayRefused: the stored trials are not those that would be ordered.
+        UnknownPolicy, UnknownDesign, GridError: the start names what is not there.
+        TargetRefused: a server or a factor makes no sense here; trials before it are kept.
+        PoolLost: no machine is left; the same.
+
+    """
+    kept = KeptExperiment(store, start, stored)
+    running = _Run(start, kept, pool, prior, watcher or TrialWatcher())
+    try:
+        with held_open(start.server):
+            if stored is not None:
+                running.go_on_from(stored)
+            running.run(at_once)
+            running.run_curve()
+            running.run_lengths()
+    except BaseException:
+        running.cancel()
+        kept.end(running.document(Status.STOPPED))
+        raise
+    found = running.document(Status.DONE)
+    _release(start)
+    try:
+        if compare and start.design is None:
+            found = with_fares(found)
+    finally:  # whoever does not wait for the comparison has the answer nevertheless
+        kept.end(found)
+    return found
+
+
+def _release(start: ExperimentStart) -> None:
+    """Remove from this machine what the trials kept for each other; an answer does not hang on it.
+
+    On other machines of a pool it stays: what commands keep for a day, a data set until it is used
+    again or removed by hand.
+    """
+    with suppress(LeadlineError):
+        release_server(start.server, start.samples)
+
+
+class _Run:
+    def __init__(
+        self,
+        start: ExperimentStart,
+        kept: KeptExperiment,
+        pool: Pool,
+        prior: Prior | None,
+        watcher: TrialWatcher,
+    ) -> None:
+        self._start, self._kept, self._pool, self._watcher = start, kept, pool, watcher
+        self._began_s = time.monotonic()
+        self._elapsed_before_s = 0.0
+        self._spent_s = self._overhead_s = 0.0
+        self._running: dict[Future[Trial], PeakSearch] = {}
+        self._waiting: list[PeakSearch] = []
+        self._design = None
+        self._choice: _Choice
+        if start.design is None:
+            self._choice = _OneSample(start.samples[0], prior)
+            return
+        self._choice = self._design = open_design(
+            start.design,
+            start.factors,
+            start.goal,
+            samples=start.samples,
+            error_frac=start.surface_error_frac,
+            seed=start.seed,
+        )
+
+    def go_on_from(self, stored: Experiment) -> None:
+        self._elapsed_before_s = max(stored.wall_s, _longest_s(stored))
+        for kept in stored.peaks:
+            for trial in kept.trials:
+                self._count(trial)
+            if kept.peak is not None:
+                self._choice.tell(kept.sample, kept.peak)
+                continue
+            search = PeakSearch(self._start, kept.sample, kept.prior)
+            search.replay(kept.trials)
+            self._waiting.append(search)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Wall time so far, that of runs before this one included as far as it is known."""
+        return self._elapsed_before_s + time.monotonic() - self._began_s
+
+    def run(self, at_once: int | None) -> None:
+        while True:
+            machines = max(1, self._pool.machines)
+            self._begin((at_once or machines) - len(self._running))
+            if not self._running:
+                return
+            done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+            for future in done:
+                self._take(self._running.pop(future), future.result())
+
+    def run_curve(self) -> None:
+        """Run the trials at even parts of a peak that is known now, one after the other."""
+        if self._design is not None or not self._kept.peaks:
+            return
+        own = self._kept.peaks[0]
+        for order in even_orders(self._start, own):
+            trial = self._pool.submit(run_trial, order).result()
+            self._kept.add_curve_trial(own.sample, trial)
+            self._watcher.on_curve(own.sample, trial)
+
+    def run_lengths(self) -> None:
+        """Run the trials of several lengths at parts of a peak that is known now."""
+        if self._design is not None or not self._kept.peaks:
+            return
+        own = self._kept.peaks[0]
+        for order in length_orders(self._start, own):
+            trial = self._pool.submit(run_trial, order).result()
+            self._kept.add_length_trial(own.sample, trial)
+            self._watcher.on_length(own.sample, trial)
+
+    def cancel(self) -> None:
+        """Give up what still runs: nobody waits for it."""
+        for future in self._running:
+            future.cancel()
+
+    def document(self, status: Status) -> Experiment:
+        """All that is kept, explained."""
+        found = explain(
+            Experiment(
+                start=self._start,
+                status=status,
+                peaks=self._kept.peaks,
+                surface=self.surface(),
+                wall_s=self.elapsed_s,
+            )
+        )
+        lost = self._pool.lost_trials
+        if lost == 0:
+            return found
+        moved = Finding.of("trials_moved", trials=lost)
+        return msgspec.structs.replace(found, findings=(*found.findings, moved))
+
+    def surface(self) -> Surface | None:
+        return None if self._design is None else self._design.surface()
+
+    def _begin(self, free: int) -> None:
+        """Begin as many searches as machines are free; one that needs no trial frees it again."""
+        while free > 0 and (search := self._next()) is not None:
+            free -= self._step(search)
+
+    def _next(self) -> PeakSearch | None:
+        if self._waiting:
+            return self._waiting.pop(0)
+        left_s = self._left_s
+        if left_s is not None and left_s <= 0:
+            return None
+        in_flight = [search.sample for search in self._running.values()]
+        asked = self._choice.ask(1, in_flight)
+        if not asked:
+            return None
+        sample = asked[0]
+        prior = self._choice.prior_for(sample)
+        search = PeakSearch(self._start, sample, prior)
+        if left_s is not None and isinstance(search.ask(left_s, self._overhead_s), PeakRate):
+            return None  # not even its first trial would end in time
+        self._kept.begin_sample(sample, prior)
+        return search
+
+    def _step(self, search: PeakSearch) -> bool:
+        """Send a search's next trial to the pool, or keep its answer; True when it still runs."""
+        asked = search.ask(self._left_s, self._overhead_s)
+        if not isinstance(asked, PeakRate):
+            self._running[self._pool.submit(run_trial, asked)] = search
+            return True
+        self._kept.end_sample(search.sample, asked)
+        self._choice.tell(search.sample, asked)
+        self._watcher.on_peak(search.sample, asked, self.surface())
+        return False
+
+    def _take(self, search: PeakSearch, trial: Trial) -> None:
+        self._kept.add_trial(search.sample, trial)
+        self._count(trial)
+        search.tell(trial)
+        self._watcher.on_trial(search.sample, trial)
+        self._step(search)
+
+    def _count(self, trial: Trial) -> None:
+        self._spent_s += trial.cost_s
+        self._overhead_s = max(self._overhead_s, overhead_s(trial))
+
+    @property
+    def _left_s(self) -> float | None:
+        """Time left to the experiment: bench time if simulated, otherwise what has passed."""
+        if self._start.deadline_s is None or self._start.design is None:
+            return None
+        if is_simulated(self._start.server):
+            return self._start.deadline_s - self._spent_s
+        return self._start.deadline_s - self.elapsed_s
+
+
+def _longest_s(stored: Experiment) -> float:
+    """Least wall time that the stored trials can have taken: the busiest machine's.
+
+    Zero on simulated servers, whose trials take no time.
+    """
+    busy_s: dict[str | None, float] = {}
+    for kept in stored.peaks:
+        for trial in kept.trials:
+            busy_s[trial.worker] = busy_s.get(trial.worker, 0.0) + trial.cost_s
+    simulated = is_simulated(stored.start.server)
+    return 0.0 if simulated else max(busy_s.values(), default=0.0)

@@ -16,8 +16,8 @@ import msgspec
 from leadline.record.wording import say_count
 from leadline.record.workbench import Experiment, ExperimentStart
 from leadline.record.workload import parse_share
-from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.policies import POLICIES
+from leadline.studies.workbench.policy import ExperimentRefused
 
 EXPERIMENTS_MAX = 64
 Variation = dict[str, float | str]

@@ -36,7 +36,6 @@ from leadline.record.workbench import (
 )
 from leadline.servers import check_server, run_trial
 from leadline.studies.workbench import policies, surface
-from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.keys import (
     FACTOR,
     GOAL,
@@ -47,16 +46,21 @@ from leadline.studies.workbench.experiments.keys import (
     THRESHOLD,
     TOP,
     Key,
+    threshold_of,
 )
-from leadline.studies.workbench.experiments.quantities import read_levels
+from leadline.studies.workbench.experiments.quantities import (
+    KeyPath,
+    line_of,
+    lines_of,
+    read_levels,
+)
 from leadline.studies.workbench.experiments.storage import (
     storage_factor,
     storage_goal,
     storage_sample,
     storage_server,
 )
-from leadline.studies.workbench.experiments.thresholds import threshold_of
-from leadline.studies.workbench.experiments.toml_lines import KeyPath, line_of, lines_of
+from leadline.studies.workbench.policy import ExperimentRefused
 from leadline.studies.workbench.surface import open_design
 
 SAMPLES_MAX = 10_000

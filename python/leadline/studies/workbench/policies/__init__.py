@@ -6,12 +6,16 @@ from collections.abc import Callable
 
 from leadline.errors import LeadlineError
 from leadline.record.workbench import Goal, Prior
-from leadline.studies.workbench.policies.binary import binary_search, binary_search_seeded
 from leadline.studies.workbench.policies.curve import curve
-from leadline.studies.workbench.policies.linear import linear_search, linear_search_seeded
+from leadline.studies.workbench.policies.ladders import (
+    binary_search,
+    binary_search_seeded,
+    linear_search,
+    linear_search_seeded,
+    strawman,
+)
 from leadline.studies.workbench.policies.mlrsearch import mlrsearch
 from leadline.studies.workbench.policies.model_guided import model_guided, model_guided_seeded
-from leadline.studies.workbench.policies.strawman import strawman
 from leadline.studies.workbench.policy import Policy
 
 Maker = Callable[[Goal, int, Prior | None], Policy]

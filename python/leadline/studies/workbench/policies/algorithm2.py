@@ -27,8 +27,7 @@ from leadline.record import Interval
 from leadline.record.finding import Finding
 from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
 from leadline.studies.workbench.conversation import Conversation, Ending
-from leadline.studies.workbench.loads import LoadTrials, mode_findings, two_modes
-from leadline.studies.workbench.rate_interval import rate_interval
+from leadline.studies.workbench.loads import LoadTrials, mode_findings, rate_interval, two_modes
 
 STEP_CONFIDENCE = 0.95
 """Of the check whether a load is the peak rate, whatever the goal's (SH08 Algorithm 2, step 10)."""

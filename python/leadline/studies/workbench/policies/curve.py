@@ -30,13 +30,17 @@ import numpy as np
 from leadline.record import Interval
 from leadline.record.finding import Finding
 from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
-from leadline.studies.workbench.belief.particles import Posterior
-from leadline.studies.workbench.belief.reading import Aim, aims, read
-from leadline.studies.workbench.belief.server import Floats
+from leadline.studies.workbench.belief import Aim, Floats, Posterior, aims, read
 from leadline.studies.workbench.conversation import Conversation, Ending
-from leadline.studies.workbench.loads import contradiction, mode_findings
-from leadline.studies.workbench.stalls import CLEAR, Stall, deciding_stall, format_stalls
-from leadline.studies.workbench.threshold import threshold_ratio
+from leadline.studies.workbench.loads import (
+    CLEAR,
+    Stall,
+    contradiction,
+    deciding_stall,
+    format_stalls,
+    mode_findings,
+    threshold_ratio,
+)
 
 PROBE_S = 10.0
 SHORT_S, LONG_S = 30.0, 60.0

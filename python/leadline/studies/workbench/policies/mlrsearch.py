@@ -39,7 +39,7 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.studies.workbench.conversation import Conversation, Ending
-from leadline.studies.workbench.threshold import threshold_ratio
+from leadline.studies.workbench.loads import threshold_ratio
 
 EXCEED_RATIO = 0.5
 COMPLETED_MIN = 0.98

@@ -1,21 +1,19 @@
-"""The pool of a Dask scheduler: its workers that offer a testbed, one trial at a time on each.
+"""A client of Dask that loads no pickle of a worker's making.
 
-A worker is a machine under test: `dask worker ADDRESS --nthreads 1 --resources testbed=1`. TLS is
-Dask's own (`distributed.comm.tls` of its configuration); nothing of it is read here.
-
-Dask runs the task of a lost worker again on another. Every start is an event that the worker logs,
-which is how lost trials are counted. Results come back as bytes of JSON (`answers`), through a
-client that loads no pickle of a worker's making (`json_client`).
+What workers send (results, errors, the types of results) Dask would unpickle in the client, and
+whoever makes a pickle decides which code runs. Here messages stay as they came: a result is taken
+as bytes, an error as the fact that there was one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import pickletools
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
@@ -24,12 +22,113 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import distributed
 import msgspec
+from distributed.protocol import decompress
+from distributed.protocol.pickle import dumps
+from distributed.protocol.serialize import Serialized
 from tornado.ioloop import IOLoop
 
 from leadline.record.workbench import Trial, TrialOrder, TrialState
 from leadline.studies.workbench.pools.answers import encoded, read_answer
-from leadline.studies.workbench.pools.json_client import JsonClient, TaskFailed, TaskKilled, content
 from leadline.studies.workbench.pools.pool import Pool, PoolLost, PoolRefused, Tell, run_here
+
+_WORDS_MAX = 300
+
+
+class TaskKilled(Exception):
+    """Every worker that began a task was lost: the scheduler says so."""
+
+
+class TaskFailed(Exception):
+    """A worker could not run a task; why is in its log, and is not read here."""
+
+
+class JsonClient(distributed.Client):  # type: ignore[misc]
+    """The client; its results are of `Serialized`, for `content`."""
+
+    connection_args: dict[str, Any]
+
+    def start(self, **options: Any) -> None:
+        """Connect, so that nothing that arrives is made into objects."""
+        # The pool has a switch of its own, the stream of reports takes it from here.
+        self.connection_args = {**self.connection_args, "deserialize": False}
+        self.rpc.deserialize = False
+        super().start(**options)
+
+    def _handle_key_in_memory(
+        self,
+        key: Any = None,
+        type: Any = None,  # noqa: A002 - Dask calls it so
+        workers: Any = None,
+    ) -> None:
+        super()._handle_key_in_memory(key=key, type=None, workers=workers)
+
+    def _handle_task_erred(
+        self, key: Any = None, exception: Any = None, traceback: Any = None
+    ) -> None:
+        # What the scheduler says is plain bytes; a worker's error it hands on as it came.
+        killed = isinstance(exception, bytes) and b"KilledWorker" in exception
+        found = TaskKilled() if killed else TaskFailed()
+        super()._handle_task_erred(key=key, exception=found, traceback=None)
+
+    def ask_workers(
+        self, fn: Callable[..., bytes], *arguments: Any, workers: Sequence[str]
+    ) -> dict[str, bytes | str]:
+        """Run a function on workers; what each returned, or in words what went wrong there."""
+        asked = {
+            "op": "run",
+            "function": dumps(fn),
+            "args": dumps(arguments),
+            "kwargs": dumps({}),
+            "wait": True,
+        }
+        answers = self.sync(
+            self.scheduler.broadcast, msg=asked, workers=list(workers), on_error="return_pickle"
+        )
+        return {worker: _said(answer) for worker, answer in answers.items()}
+
+
+def _said(answer: Any) -> bytes | str:
+    if isinstance(answer, bytes):
+        return _words_in(answer)
+    if answer.get("status") == "OK":
+        return content(answer.get("result"))
+    return str(answer.get("exception_text", "no reason is given"))
+
+
+def _words_in(pickled: bytes) -> str:
+    """Return the texts in a pickle, its class first, without loading it."""
+    try:
+        found = [each for _, each, _ in pickletools.genops(pickled) if isinstance(each, str)]
+    except ValueError:
+        return "no reason is given"
+    return " ".join(found)[:_WORDS_MAX]
+
+
+def content(found: Any) -> bytes:
+    """Return the bytes of a result, whatever is said of how they were made.
+
+    Raises:
+        TypeError: it is no bytes.
+
+    """
+    if isinstance(found, bytes):
+        return found
+    if not isinstance(found, Serialized):
+        raise TypeError(f"a result is {type(found).__name__}, not bytes")
+    frames = found.frames
+    if "compression" in found.header:
+        frames = decompress(found.header, frames)
+    return b"".join(map(bytes, frames))
+
+
+# The pool of a Dask scheduler: its workers that offer a testbed, one trial at a time on each.
+#
+# A worker is a machine under test: `dask worker ADDRESS --nthreads 1 --resources testbed=1`. TLS is
+# Dask's own (`distributed.comm.tls` of its configuration); nothing of it is read here.
+#
+# Dask runs the task of a lost worker again on another. Every start is an event that the worker
+# logs, which is how lost trials are counted. Results come back as bytes of JSON (`answers`),
+# through a client that loads no pickle of a worker's making (`json_client`).
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from leadline.errors import LeadlineError
-from leadline.record.workbench import Factor, Level, Sample
+from leadline.record.wording import say_level
+from leadline.record.workbench import Factor, Level, PeakRate, Sample
 
 Floats = npt.NDArray[np.float64]
 
@@ -165,3 +167,230 @@ def _check(factor: Factor) -> None:
                 f"factor {factor.name} has the level {level:g}, which has no logarithm; "
                 'say scale = "linear"'
             )
+
+
+# What a design was told: peaks as logarithms with their own error.
+
+SD_LOG_LEAST = 0.005
+"""No peak of an open loop is known better: half a percent."""
+SD_LOG_UNKNOWN = 0.15
+"""Of a peak whose search could state no interval."""
+
+
+@dataclass
+class Readings:
+    """Peaks by cell; the order in which they came plays no part."""
+
+    grid: Grid
+    peaks: dict[int, PeakRate] = field(default_factory=dict)
+
+    def tell(self, sample: Sample, peak: PeakRate) -> None:
+        """Keep a peak.
+
+        Raises:
+            GridError: the sample is not in the grid.
+
+        """
+        self.peaks[self.grid.cell(sample)] = peak
+        self.peaks = dict(sorted(self.peaks.items()))
+
+    @property
+    def cells(self) -> list[int]:
+        """Cells whose peak is a number, ascending."""
+        return [cell for cell, peak in self.peaks.items() if _has_rate(peak)]
+
+    def unasked(self, in_flight: Sequence[Sample]) -> list[int]:
+        """Cells that are neither told nor being measured."""
+        taken = set(self.peaks) | {self.grid.cell(sample) for sample in in_flight}
+        return [cell for cell in range(len(self.grid)) if cell not in taken]
+
+    @property
+    def log_rates(self) -> Floats:
+        """Of `cells`."""
+        return np.array([math.log(_rate(self.peaks[cell])) for cell in self.cells])
+
+    @property
+    def sd_logs(self) -> Floats:
+        """Of `cells`: what their own intervals say."""
+        return np.array([sd_log(self.peaks[cell]) for cell in self.cells])
+
+    @property
+    def cost_s(self) -> float:
+        """Bench time of all searches."""
+        return sum(peak.cost_s for peak in self.peaks.values())
+
+
+def sd_log(peak: PeakRate) -> float:
+    """Standard deviation of the logarithm of a peak, from its interval at its confidence."""
+    rate = peak.rate_per_s
+    if rate is None or not rate.low or not rate.high or rate.low <= 0:
+        return SD_LOG_UNKNOWN
+    half = 0.5 * math.log(rate.high / rate.low)
+    return max(half / two_sided(peak.confidence), SD_LOG_LEAST)
+
+
+def two_sided(confidence: float) -> float:
+    """Return how many standard deviations a normal interval of this confidence reaches."""
+    return NormalDist().inv_cdf(0.5 + confidence / 2)
+
+
+def _has_rate(peak: PeakRate) -> bool:
+    return peak.rate_per_s is not None and peak.rate_per_s.value > 0
+
+
+def _rate(peak: PeakRate) -> float:
+    assert peak.rate_per_s is not None  # noqa: S101 - of cells that have one
+    return peak.rate_per_s.value
+
+
+# Where a surface is flat: factors that change nothing that can be told, and where.
+
+
+def flat_sentences(
+    grid: Grid, log_rate: Floats, covariance: Floats | None, reach: float, apart_frac: float
+) -> tuple[str, ...]:
+    """Return a sentence for each factor that is flat everywhere or somewhere.
+
+    A run of a factor's levels is flat, the other factors fixed, when no two rates in it are
+    expected further apart than `apart_frac`, and none can be told apart. A run counts that is all
+    levels, or ends at the last one: from there on more buys nothing.
+    """
+    flat = _Flat(grid, log_rate, covariance, reach, apart_frac)
+    return tuple(filter(None, (flat.sentence(factor) for factor in grid.factors)))
+
+
+class _Flat:
+    """The surface, asked factor by factor."""
+
+    def __init__(
+        self,
+        grid: Grid,
+        log_rate: Floats,
+        covariance: Floats | None,
+        reach: float,
+        apart_frac: float,
+    ) -> None:
+        self._grid = grid
+        self._log_rate = log_rate
+        self._covariance = covariance
+        self._reach = reach
+        self._apart = -np.log1p(-apart_frac)
+
+    def sentence(self, factor: Factor) -> str | None:
+        """Say where a factor is flat; None where nowhere, or when too little is known."""
+        slices = self._slices(factor)
+        starts: dict[int, list[tuple[Level, ...]]] = {}
+        for others, cells in slices.items():
+            start = self._flat_from(cells)
+            if start is not None:
+                starts.setdefault(start, []).append(others)
+        if not starts:
+            return None
+        return _say(self._grid, factor, starts, len(slices))
+
+    def _slices(self, factor: Factor) -> dict[tuple[Level, ...], list[int]]:
+        """Cells along a factor, by the levels of the others; slices with a gap are left out."""
+        at = self._grid.factors.index(factor)
+        slices: dict[tuple[Level, ...], list[int]] = {}
+        order = np.argsort(self._grid.steps()[:, at], kind="stable")
+        for cell in order.tolist():
+            key = self._grid.key(self._grid.samples[cell])
+            slices.setdefault(key[:at] + key[at + 1 :], []).append(cell)
+        whole = len(factor.levels)
+        return {
+            others: cells
+            for others, cells in slices.items()
+            if len(cells) == whole > 1 and np.isfinite(self._log_rate[cells]).all()
+        }
+
+    def _flat_from(self, cells: Sequence[int]) -> int | None:
+        """Where the flat run begins that reaches to the last level; None when there is none."""
+        start = len(cells) - 1
+        while start > 0 and self._is_flat(cells[start - 1 :]):
+            start -= 1
+        return start if start < len(cells) - 1 else None
+
+    def _is_flat(self, cells: Sequence[int]) -> bool:
+        rates = self._log_rate[list(cells)]
+        if rates.max() - rates.min() > self._apart:
+            return False
+        if self._covariance is None:
+            return True
+        for one in cells:
+            apart = np.abs(self._log_rate[one] - rates)
+            sd = sd_of_difference(self._covariance, one)[list(cells)]
+            if (apart > np.maximum(self._reach * sd, 1e-12)).any():
+                return False
+        return True
+
+
+def _say(
+    grid: Grid, factor: Factor, starts: dict[int, list[tuple[Level, ...]]], slices: int
+) -> str:
+    parts = []
+    for start in sorted(starts):
+        others = starts[start]
+        where = "everywhere" if len(others) == slices else _where(grid, factor, others)
+        if start == 0:
+            parts.append(f"changes nothing that can be told {where}")
+        else:
+            parts.append(
+                f"changes nothing from {say_level(factor.name, factor.levels[start])} on {where}"
+            )
+    return f"{factor.name} " + "; ".join(parts)
+
+
+def _where(grid: Grid, factor: Factor, others: Iterable[tuple[Level, ...]]) -> str:
+    rest = [other for other in grid.factors if other is not factor]
+    if len(rest) == 1:
+        levels = [say_level(rest[0].name, levels[0]) for levels in others]
+        return f"with {rest[0].name} = {_list(levels)}"
+    settings = [
+        ", ".join(
+            f"{other.name} = {say_level(other.name, level)}"
+            for other, level in zip(rest, levels, strict=True)
+        )
+        for levels in others
+    ]
+    return "with " + "; with ".join(settings)
+
+
+def _list(words: Sequence[str]) -> str:
+    if len(words) == 1:
+        return words[0]
+    return ", ".join(words[:-1]) + f" or {words[-1]}"
+
+
+# The ideal configuration: the least of everything that reaches the best rate (SH08 §2.1).
+
+
+def ideal_cell(
+    grid: Grid, log_rate: Floats, covariance: Floats | None, reach: float, apart_frac: float
+) -> int | None:
+    """Return the ideal cell; None while no cell has a rate.
+
+    A cell reaches the best rate when it is expected within `apart_frac` of it, and what is known
+    cannot tell the two apart. Of these the one is ideal that needs the fewest steps along the
+    levels of the file, each factor's steps counted as a share of its own; where several need as
+    few, the fastest.
+    """
+    believed = np.isfinite(log_rate)
+    if not believed.any():
+        return None
+    best = int(np.argmax(np.where(believed, log_rate, -np.inf)))
+    short = log_rate[best] - log_rate
+    reached = believed & (short <= -np.log1p(-apart_frac))
+    if covariance is not None:
+        reached &= short <= np.maximum(reach * sd_of_difference(covariance, best), 1e-12)
+    reached[best] = True
+    steps = grid.steps()
+    share = (steps / np.maximum(steps.max(axis=0), 1)).sum(axis=1)
+    order = np.lexsort((-log_rate, np.round(share, 9)))
+    return int(next(cell for cell in order if reached[cell]))
+
+
+def sd_of_difference(covariance: Floats, cell: int) -> npt.NDArray[np.float64]:
+    """Return the standard deviations of one cell's logarithm less each cell's."""
+    diagonal = np.diag(covariance)
+    variance = diagonal + diagonal[cell] - 2 * covariance[cell]
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))

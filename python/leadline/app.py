@@ -1,0 +1,223 @@
+"""The `leadline` command: options common to all commands, and the one place that exits.
+
+Exit codes (DESIGN.md): 0 done, 1 fault, 2 usage or refused target, 3 stopped early with what was
+measured kept, 4 the gate of `compare --fail-if` failed.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated, Any
+
+# Our matrices are small: threads for them cost twice the time, on processors that are measured.
+# Said before anything loads numpy, which reads it once.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from leadline.errors import LeadlineError, WorkloadError
+from leadline.machine.stop import stop_on_signals
+from leadline.studies.streaming.launcher import rank_started
+from leadline.terminal.context import Context
+from leadline.terminal.talk import talk
+
+EXIT_FAULT = 1
+EXIT_REFUSED = 2
+EXIT_STOPPED = 3
+TYPER_INTERRUPTED = 130
+"""How typer ends a command that met a KeyboardInterrupt, which `Stopped` is."""
+
+COMMANDS = {
+    "survey": "Find the levels of a storage hierarchy, and what each does well.",
+    "measure": "Measure one workload: throughput, response times, and where the bytes came from.",
+    "predict": "Predict workloads from a stored survey, without measuring anything.",
+    "validate": "Measure random workloads and hold them against what the survey's models predict.",
+    "cache": "Find the file cache: its size for reads and for writes, and its write policy.",
+    "compare": "Compare surveyed systems: ratios with intervals, and a verdict where there is one.",
+    "files": "Time plain files: read, written and rewritten, over file systems, block sizes and "
+    "drives.",
+    "stream": "Stream data through the machine: scan, sort or transpose it, verified, phase by "
+    "phase.",
+    "balance": "Say which resource gives out first as disks are added, and what more of it would "
+    "bring.",
+    "peak": "Find the highest load a server takes before it is too slow, at a stated confidence.",
+    "surface": "Find the peak rate over all configurations, measuring only some of them.",
+    "characterize": "Describe an application's I/O, by a trace or as it runs: five numbers, "
+    "caches, streams.",
+    "report": "Draw what is stored: one self-contained page that opens without a network.",
+    "systems": "List the stored surveys, studies and experiments, newest first.",
+    "show": "Show what is stored under an id: a survey, a study, an experiment, or one point.",
+    "export": "Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.",
+    "rm": "Remove studies from the store, with what was measured in them and studied about them.",
+    "sims": "List the simulated systems, which can be measured as directories are.",
+    "doctor": "Say what this machine can measure, what disturbs it, and what to install.",
+}
+"""Each command and its help: the first line of its docstring, which a test holds them to. Its
+module is loaded only when its command is run, because what the commands need together takes a
+second to load, and `--help` needs none of it."""
+_MODULES = {
+    "measure": "studies.measurement.command",
+    "predict": "studies.prediction.command",
+    "validate": "studies.validation.command",
+    "compare": "studies.comparison.command",
+    "stream": "studies.streaming.command",
+    "balance": "studies.streaming.command_balance",
+    "peak": "studies.workbench.command",
+    "surface": "studies.workbench.surface.command",
+    "characterize": "studies.application.command",
+}
+"""Modules of commands where they are not `studies.NAME.command`."""
+_OWN = ("report", "systems", "show", "export", "rm", "sims", "doctor")
+"""Commands of no kind of study."""
+
+
+def module_of(command: str) -> str:
+    """Name the module of a command."""
+    if command in _OWN:
+        return f"leadline.commands.{command}"
+    return f"leadline.{_MODULES.get(command, f'studies.{command}.command')}"
+
+
+class _Commands(TyperGroup):
+    """The group of COMMANDS, each made from its module when it is asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._only_named = False
+        self.commands: Any = dict.fromkeys(COMMANDS)  # the names, for typer's "Did you mean"
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load a command; None when there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        if self._only_named:
+            return TyperCommand(cmd_name, callback=None, help=COMMANDS[cmd_name])
+        module = importlib.import_module(module_of(cmd_name))
+        if hasattr(module, "app"):  # it has sub-commands
+            return typer.main.get_command(module.app)
+        alone = typer.Typer(
+            add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+        )
+        alone.command(name=cmd_name)(module.command)
+        return typer.main.get_command(alone)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Return what may follow; of a command its name and its help, without loading any."""
+        self._only_named = True
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self._only_named = False
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Sound a storage system to the bottom: `leadline survey DIR` finds its levels, "
+    "measures what it does well, and says how sure it is.",
+)
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        from leadline.machine.build import version_words  # noqa: PLC0415 - it loads the engine
+
+        typer.echo(version_words())
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    context: typer.Context,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="Where results are kept: a file, or an SQLAlchemy URL.",
+            envvar="LEADLINE_STORE",
+            metavar="URL",
+        ),
+    ] = None,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show a traceback when something fails.")
+    ] = False,
+    version: Annotated[  # noqa: ARG001 - its callback answers
+        bool,
+        typer.Option(
+            "--version",
+            callback=_say_version,
+            is_eager=True,
+            help="Say the version, the commit and how the engine was built, and exit.",
+        ),
+    ] = False,
+) -> None:
+    context.obj = Context(store_url=store, debug=debug)
+
+
+def main() -> None:
+    """Run the command and exit with DESIGN.md's code; every failure is one clear message."""
+    debug = "--debug" in sys.argv
+    # What a command loads is thousands of objects, and a tenth of its time went into looking for
+    # garbage among them.
+    gc.set_threshold(50_000, 20, 100)
+    try:
+        with stop_on_signals(at_last=True):
+            app()
+    except (LeadlineError, WorkloadError) as error:
+        _leave(str(error), getattr(error, "exit_code", EXIT_REFUSED), debug)
+    except SystemExit as leaving:
+        if leaving.code != TYPER_INTERRUPTED:
+            raise
+        if rank_started() > 0:  # the first rank keeps what was measured, and says so
+            sys.exit(EXIT_STOPPED)
+        _leave("stopped early; what was finished before is kept", EXIT_STOPPED, debug)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAULT)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError):
+            _require_extra(error, debug=debug)
+        _leave(
+            f"this is a defect in Leadline, please report it: {type(error).__name__}: {error} "
+            f"at {_place(error)} (leadline --debug … shows the way there)",
+            EXIT_FAULT,
+            debug,
+        )
+
+
+def _require_extra(error: ModuleNotFoundError, *, debug: bool) -> None:
+    """Leave with the name of the extra that brings the module, if one does."""
+    from leadline.machine.build import say_missing  # noqa: PLC0415 - it loads the facts
+
+    said = say_missing(error.name)
+    if said is not None:
+        _leave(f"{said}; what was measured is kept", EXIT_REFUSED, debug)
+
+
+def _place(error: Exception) -> str:
+    """Where it was raised: a defect on a machine far away is seldom seen twice."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno} ({frame.name})"
+
+
+def _leave(message: str, code: int, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    talk(f"leadline: {message}")
+    sys.exit(code)

@@ -1,1 +1,0 @@
-"""Commands about applications: what they ask of storage."""

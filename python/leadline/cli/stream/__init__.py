@@ -1,1 +1,0 @@
-"""`leadline stream`: one kernel over records, and disks added one by one."""

@@ -1,1 +1,0 @@
-"""Commands about what can be measured."""

@@ -1,1 +1,0 @@
-"""`leadline peak` and `leadline surface`: searches on a server under test."""

@@ -1,0 +1,55 @@
+"""`leadline export S`: points of a survey or validation, phases of streams, trials, as data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leadline.engine import TargetRefused
+from leadline.outputs import write_whole
+from leadline.store import FORMATS, export_rows
+from leadline.studies.registry import KINDS, find_study
+from leadline.terminal.context import Context
+from leadline.terminal.options import with_output
+from leadline.terminal.talk import put_bytes, talk
+
+
+@with_output("Default: stdout.")
+def command(
+    context: typer.Context,
+    *,
+    survey: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="A survey, a system, a validation, a study, an experiment."
+        ),
+    ],
+    output: Path | None = None,
+    format: Annotated[  # noqa: A002 - the option's name
+        str | None,
+        typer.Option(metavar="json|csv|parquet|arrow", help="Default: by FILE's ending."),
+    ] = None,
+) -> None:
+    """Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.
+
+    Example: leadline export 3f2a5b58 -o points.csv
+    """
+    own: Context = context.obj
+    store = own.read_store()
+    chosen = format or (output.suffix.lstrip(".") if output else "json")
+    if chosen not in FORMATS:
+        raise typer.BadParameter(f"{chosen!r} is not one of {', '.join(FORMATS)}")
+    found = find_study(store, survey)
+    data = export_rows(KINDS[found.kind].rows(store, found.start.study_id), chosen)
+    if output is None:
+        put_bytes(data)
+        return
+    try:
+        write_whole(output, data)
+    except OSError as error:
+        raise TargetRefused(
+            f"{output} cannot be written: {error.strerror}; give another file"
+        ) from error
+    talk(f"wrote {output}")

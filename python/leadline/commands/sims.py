@@ -1,0 +1,32 @@
+"""`leadline sims`: the simulated systems that can be measured without a disk."""
+
+from __future__ import annotations
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from leadline.engine import profile_titles
+from leadline.terminal.options import Json
+from leadline.terminal.talk import put_json, show, talk
+
+
+def command(context: typer.Context, json: Json = False) -> None:
+    """List the simulated systems, which can be measured as directories are.
+
+    Example: leadline sims; leadline survey sim:hp-730
+    """
+    del context
+    laws, machines = profile_titles(), profile_titles(machines=True)
+    if json:
+        put_json({"obey_a_law": laws, "made_of_parts": machines})
+        return
+    for head, found in (("obey a law", laws), ("made of parts", machines)):
+        table = Table(box=None, pad_edge=False)
+        table.add_column("target", no_wrap=True)
+        table.add_column(f"systems that {head}" if found is laws else f"machines {head}")
+        for name, title in found.items():
+            table.add_row(f"sim:{name}", Text(title))
+        show(table)
+        show("")
+    talk("a system of your own: sim:FILE.toml (docs/concepts/simulated-systems.md)")

@@ -1,0 +1,335 @@
+"""How long an application's phases take in all, once its time in I/O is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from leadline.models.application.levels import Kind, Levels
+from leadline.models.application.misses import Use, metadata_term, misses_at, sync_term, uses_of
+from leadline.models.model import Floats, PredictionRefused
+from leadline.models.predictor import Predictor
+from leadline.record import Interval, Survey
+from leadline.record.application import Application, PhaseFound, Reuse
+from leadline.record.application.prediction import (
+    ApplicationPrediction,
+    CacheMisses,
+    StreamTime,
+    Term,
+    TermName,
+)
+from leadline.record.finding import Finding
+from leadline.stats import student_t
+
+
+def at_once(phase: PhaseFound) -> float:
+    """Return the requests that are on their way while any is; one where the trace tells nothing."""
+    return max(1.0, phase.on_their_way or phase.workload.process_num or 1.0)
+
+
+def traced_io_s(phases: Sequence[PhaseFound]) -> float | None:
+    """Return the time in I/O where the application was traced; None where that is not known."""
+    parts = [_in_io_s(phase) for phase in phases]
+    return None if None in parts else sum(part or 0.0 for part in parts)
+
+
+def _length_s(phase: PhaseFound) -> float | None:
+    if phase.from_s is None or phase.to_s is None:
+        return None
+    return phase.to_s - phase.from_s
+
+
+def _in_io_s(phase: PhaseFound) -> float | None:
+    length = _length_s(phase)
+    return None if length is None or phase.in_io is None else length * phase.in_io
+
+
+def elapsed_of(
+    phases: Sequence[PhaseFound], shares: Mapping[int, float], io: Interval
+) -> tuple[Interval | None, str | None]:
+    """Return the time in all, or why it is not known.
+
+    What a phase does besides I/O it does elsewhere as long as it did where it was traced. A closed
+    phase does one after the other; an open one is paced from outside, and takes as long as it did
+    unless its I/O takes longer. One that may be either counts as closed.
+
+    Args:
+        phases: of the application.
+        shares: of the time in I/O, by phase.
+        io: time in I/O, of all phases.
+
+    """
+    lengths = [_length_s(phase) for phase in phases]
+    ios = [_in_io_s(phase) for phase in phases]
+    if None in lengths or None in ios:
+        return None, (
+            "the trace does not say how long requests took, so that what the application does "
+            "besides I/O is not known"
+        )
+
+    def elapsed(io_s: float) -> float:
+        total = 0.0
+        for phase, length, in_io in zip(phases, lengths, ios, strict=True):
+            own = io_s * shares.get(phase.order, 0.0)
+            if phase.loop == "open":
+                total += max(length or 0.0, own)
+            else:
+                total += (length or 0.0) - (in_io or 0.0) + own
+        return total
+
+    ends = [None if end is None else elapsed(end) for end in (io.low, io.high)]
+    return Interval(elapsed(io.value), ends[0], ends[1], io.n), None
+
+
+# What speaks against a prediction of an application.
+
+IN_IO_MIN = 0.05
+"""With a smaller share of its time in I/O storage hardly matters to an application."""
+FIRST_TOUCHES_MAX = 0.5
+
+
+def findings_of(application: Application, survey: Survey, levels: Levels) -> Iterator[Finding]:
+    """Find it, worst first."""
+    found, facts = application.found, application.start.facts
+    if facts.below_the_cache:
+        yield Finding.of("predicted_below_cache")
+    if found.in_io is not None and found.in_io < IN_IO_MIN:
+        yield Finding.of("predicted_of_little_io", io_frac=found.in_io)
+    if found.reuse.first_touches > FIRST_TOUCHES_MAX:
+        yield Finding.of("predicted_first_touches", first_frac=found.reuse.first_touches)
+    if any(
+        phase.on_their_way is None and phase.workload.process_num is None
+        for phase in application.phases
+    ):
+        yield Finding.of("depth_unknown")
+    yield from levels.found
+    yield from _about_caches(found.reuse, levels.borders, survey)
+    if survey.start.access.direct:
+        yield Finding.of("file_cache_not_surveyed")
+    for each in found.findings:
+        yield msgspec.structs.replace(each, where="application")
+
+
+def _about_caches(reuse: Reuse, borders: Sequence[Interval], survey: Survey) -> Iterator[Finding]:
+    if not borders:
+        yield Finding.of("no_border_surveyed", system=survey.start.system)
+    for border in borders:
+        if reuse.two_lists_misses(border.value) is None:
+            yield Finding.of("two_lists_unknown", cache_bytes=border.value)
+
+
+# An application predicted on a surveyed system: time in I/O by what it is for, and in all.
+
+SIDE_SD = 1.96
+"""Standard deviations from an interval's middle to its end."""
+
+
+def predict_application(application: Application, predictor: Predictor) -> ApplicationPrediction:
+    """Return the time that an application would take on a surveyed system.
+
+    Raises:
+        PredictionRefused: the survey is not finished, or the description has no streams.
+
+    """
+    uses = uses_of(application.phases)
+    if not uses:
+        raise PredictionRefused(
+            f"{application.start.system} has no streams to predict; characterise a longer trace"
+        )
+    reuse, start = application.found.reuse, predictor.survey.start
+    levels = Levels(predictor, reuse.unique_pages * reuse.page_bytes)
+    asked = _Asked(uses, reuse, levels, waits=start.access.waits)
+    summed, df = asked.summed(), predictor.model.df
+    syncs = sync_term(application.phases, levels, start.access)
+    known = not start.access.waits or syncs.calls > 0
+    terms = tuple(
+        term
+        for term in (
+            _requests("reads", uses, summed, df, known=True),
+            _requests("writes", uses, summed, df, known=known),
+            syncs,
+            metadata_term(application.phases),
+        )
+        if term.calls
+    )
+    io, ln_sd = _total(terms, df, predictor.model.n)
+    elapsed, because = elapsed_of(application.phases, _shares(uses, summed), io)
+    return ApplicationPrediction(
+        application=application.start.system,
+        application_id=application.start.study_id,
+        system=start.system,
+        survey_id=start.study_id,
+        model=predictor.model.name,
+        io_s=io,
+        io_at_least=any(term.seconds is None for term in terms),
+        elapsed_s=elapsed,
+        elapsed_because=because,
+        traced_io_s=traced_io_s(application.phases),
+        traced_s=application.found.seconds,
+        ln_sd=ln_sd,
+        df=df,
+        terms=terms,
+        caches=tuple(_caches(reuse, levels.borders)),
+        streams=tuple(_stream_times(uses, summed)),
+        findings=tuple(findings_of(application, predictor.survey, levels)),
+    )
+
+
+@dataclass(frozen=True)
+class _Summed:
+    """Seconds of each use, (uses,), and what they rest on."""
+
+    seconds: Floats
+    ln_sd: float
+    """Of all of them; reads and writes are as sure, or unsure, together."""
+    misses: Floats
+    """(uses, borders)"""
+
+
+@dataclass
+class _Asked:
+    """Uses with what a request of each costs at each level."""
+
+    uses: Sequence[Use]
+    reuse: Reuse
+    levels: Levels
+    waits: bool
+    """Whether the survey's writes waited for the device: what others cost is then what a copy
+    into the file cache does, as that of a read found there; a sync is a term of its own."""
+
+    def __post_init__(self) -> None:
+        self.costs = self.levels.costs([self._kind(use) for use in self.uses])
+
+    def _kind(self, use: Use) -> Kind:
+        write = use.write and not self.waits
+        return Kind(use.size_mean, write, use.stream.seq_frac, at_once(use.phase))
+
+    def summed(self) -> _Summed:
+        """Add up the seconds, under both policies and at both ends of what is not known."""
+        sizes = [border.value for border in self.levels.borders]
+        lru, lists = self._misses(sizes)
+        both = [self._seconds(each)[0] for each in (lru, lists)]
+        middle = (lru + lists) / 2
+        seconds, sd = self._seconds(middle)
+        total = float(seconds.sum())
+        policy = abs(math.log(both[0].sum() / both[1].sum())) / 2
+        return _Summed(
+            seconds,
+            math.hypot(float(sd.sum()) / total, policy, self._size_sd(), self._sample_sd(total)),
+            middle,
+        )
+
+    def _misses(self, sizes: Sequence[float], more: float = 0.0) -> tuple[Floats, Floats]:
+        """Return what each use misses at each border, by LRU and by the two lists."""
+        lru, lists = (np.zeros((len(self.uses), len(sizes))) for _ in range(2))
+        for border, size in enumerate(sizes):
+            found = misses_at(self.uses, self.reuse, size, more)
+            lru[:, border] = found.lru
+            lists[:, border] = found.lru if found.two_lists is None else found.two_lists
+        return lru, lists
+
+    def _middle(self, sizes: Sequence[float], more: float = 0.0) -> Floats:
+        lru, lists = self._misses(sizes, more)
+        return (lru + lists) / 2
+
+    def _seconds(self, misses: Floats) -> tuple[Floats, Floats]:
+        """Return seconds of each use, and their standard deviations by the model, (uses,)."""
+        found = [
+            cost.at(np.zeros_like(missed) if use.write and self.waits else missed)
+            for use, cost, missed in zip(self.uses, self.costs, misses, strict=True)
+        ]
+        requests = np.array([use.requests for use in self.uses])
+        return requests * [each for each, _ in found], requests * [sd for _, sd in found]
+
+    def _size_sd(self) -> float:
+        """Standard deviation of ln seconds from what is not known of the caches' sizes."""
+        ends = [
+            self._middle([_end(border, low=low) for border in self.levels.borders])
+            for low in (True, False)
+        ]
+        few, many = (float(self._seconds(each)[0].sum()) for each in ends)
+        return abs(math.log(few / many)) / (2 * SIDE_SD)
+
+    def _sample_sd(self, total: float) -> float:
+        """The same from the sampling of the trace's pages."""
+        sizes = [border.value for border in self.levels.borders]
+        error = max([self.reuse.lru_error(size) for size in sizes], default=0.0)
+        if error == 0.0:
+            return 0.0
+        more = self._seconds(self._middle(sizes, error))[0].sum()
+        return abs(math.log(float(more) / total))
+
+
+def _end(border: Interval, *, low: bool) -> float:
+    end = border.low if low else border.high
+    return border.value if end is None else end
+
+
+def _requests(
+    name: TermName, uses: Sequence[Use], summed: _Summed, df: float, *, known: bool
+) -> Term:
+    own = [at for at, use in enumerate(uses) if use.write == (name == "writes")]
+    phases = {use.phase.order: use.phase for use in uses}.values()
+    traced = [phase.write_s if name == "writes" else phase.read_s for phase in phases]
+    seconds = float(summed.seconds[own].sum())
+    return Term(
+        name=name,
+        calls=round(sum(uses[at].requests for at in own)),
+        seconds=_interval(seconds, summed.ln_sd, df, len(uses)) if known else None,
+        traced_s=None if None in traced else sum(each or 0.0 for each in traced),
+        because=None
+        if known
+        else "the survey's writes all waited for the device, and the application's never do",
+    )
+
+
+def _interval(seconds: float, ln_sd: float, df: float, n: int) -> Interval:
+    half = student_t(df) * ln_sd
+    return Interval(seconds, seconds * math.exp(-half), seconds * math.exp(half), n)
+
+
+def _total(terms: Sequence[Term], df: float, n: int) -> tuple[Interval, float]:
+    """Add up the terms that are known; their errors are of one model and count as one."""
+    known = [term.seconds for term in terms if term.seconds is not None]
+    seconds = sum(each.value for each in known)
+    if seconds <= 0:
+        return Interval(0.0, None, None, n), 0.0
+    half = sum(each.value * math.log((each.high or each.value) / each.value) for each in known)
+    ln_sd = half / seconds / student_t(df)
+    return _interval(seconds, ln_sd, df, n), ln_sd
+
+
+def _shares(uses: Sequence[Use], summed: _Summed) -> dict[int, float]:
+    """Share of the requests' time that each phase has."""
+    found: dict[int, float] = {}
+    for use, seconds in zip(uses, summed.seconds, strict=True):
+        found[use.phase.order] = found.get(use.phase.order, 0.0) + float(seconds)
+    total = sum(found.values())
+    return {phase: seconds / total for phase, seconds in found.items()}
+
+
+def _caches(reuse: Reuse, borders: Sequence[Interval]) -> Iterator[CacheMisses]:
+    for border in borders:
+        yield CacheMisses(
+            cache_bytes=border,
+            lru=reuse.lru_misses(border.value),
+            two_lists=reuse.two_lists_misses(border.value),
+        )
+
+
+def _stream_times(uses: Sequence[Use], summed: _Summed) -> Iterator[StreamTime]:
+    for at, use in enumerate(uses):
+        yield StreamTime(
+            phase=use.phase.order,
+            stream=use.place,
+            kind=use.stream.kind,
+            write=use.write,
+            requests=use.requests,
+            size_mean=use.size_mean,
+            misses=tuple(float(each) for each in summed.misses[at]),
+            seconds=float(summed.seconds[at]),
+        )

@@ -1,0 +1,230 @@
+"""Time per request as a sum over operations and places: the mean of the joint model.
+
+A request is a read or a write; each pays at the first place of the hierarchy, and a miss pays at
+the next one too. Time adds, throughput does not (LITERATURE §2.1), so this form carries what a
+product of curves cannot: that a larger share of reads matters only where reads and writes differ,
+and that a miss hides everything a hit was slow at.
+
+    seconds(x) = sum over operations o and places k of
+                 share_o * miss_ok(U) * (U / U_ref)^s_k * e_ok(n, S)
+                 * (A_ok (1 - q) + B_ok q + C_ok S / m_ok(S))
+
+    share   read_frac, or 1 - read_frac           q  seq_frac      S  mean request size (at most U)
+    miss    1 at the first place; past border j uniform, max(0, 1 - C/U), or smeared, logistic in
+            ln(U/C); a scan that passes over all of U keeps nothing of it: weight q^(U/S)
+    e       time per request of n at once over that of one: (n^-p (1 - G^p) + G^p)^(1/p); p = 1 is
+            the balanced closed network, a large p a bottleneck; G = g m is the share that queues
+    m       units (disks, channels) that one request keeps busy, of 1/g there are: the mean of S/u
+            held between 1 and 1/g when sizes are exponential; u is the stripe unit
+    ln MB/s = ln(S / seconds) - ln 10^6
+
+Every coefficient is a power of e, so no term is ever negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from leadline.models.model import Floats
+from leadline.record import Workload
+
+PLACE = 11
+"""Parameters of a place: ln A, ln B - ln A and ln C of reads; what writes add to each; logit of
+half of g, what writes add to it, ln(p - 1), s, ln of u over the reference size."""
+BORDER = 3
+"""Parameters of a border: ln C, ln width, what writes add to ln C."""
+SIZE_REFERENCE_BYTES = 32768.0
+"""C is stated for a request of this size."""
+_OF_WRITES = np.array([[[0.0], [1.0]]])
+"""Weight of what writes add, for reads and for writes."""
+_LN_MB = float(np.log(1e6))
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Workloads as the arrays the formula takes; each (workloads,) but `share`."""
+
+    ln_unique: Floats
+    ln_size: Floats
+    sequential: Floats
+    ln_outstanding: Floats
+    share: Floats
+    """Of reads and of writes, (2, workloads)."""
+    whole: Floats
+    """Share that passes over all of U in order: under LRU it finds nothing of a U too large."""
+
+    @staticmethod
+    def of(workloads: Sequence[Workload]) -> Requests:
+        """Return the arrays of `workloads`; queue depth counts as so many more processes."""
+        rows = np.array(
+            [
+                (
+                    w.unique_bytes,
+                    min(w.size_mean, w.unique_bytes),
+                    w.read_frac,
+                    w.seq_frac,
+                    w.process_num * w.queue_depth,
+                )
+                for w in workloads
+            ],
+            dtype=np.float64,
+        ).reshape(-1, 5)
+        unique, size, read, sequential, outstanding = rows.T
+        return Requests(
+            np.log(unique),
+            np.log(size),
+            sequential,
+            np.log(outstanding),
+            share=np.array([read, 1 - read]),
+            whole=sequential ** (unique / size),
+        )
+
+
+@dataclass(frozen=True)
+class OperationTime:
+    """The formula for a hierarchy of so many borders; parameters come apart, as one vector.
+
+    Inside, arrays are (places or borders, reads and writes, workloads): one call of numpy for all.
+    """
+
+    smeared: tuple[bool, ...]
+    """Of each border: logistic instead of uniform."""
+    ln_unique_reference: float
+
+    @property
+    def parameters(self) -> int:
+        """Length of the parameter vector: places first, then borders."""
+        return PLACE * (len(self.smeared) + 1) + BORDER * len(self.smeared)
+
+    def border(self, index: int) -> int:
+        """Where the parameters of a border begin."""
+        return PLACE * (len(self.smeared) + 1) + BORDER * index
+
+    def ln_mb_s(self, requests: Requests, theta: Floats) -> tuple[Floats, Floats]:
+        """Return ln throughput (workloads,) and its Jacobian (workloads, parameters)."""
+        at_place = theta[: self.border(0)].reshape(-1, PLACE).T[:, :, None, None]
+        at_border = theta[self.border(0) :].reshape(-1, BORDER).T[:, :, None, None]
+        work = _Work.of(requests, at_place)
+        distance = requests.ln_unique - self.ln_unique_reference
+        e, by_queued, by_power = _stretch(requests.ln_outstanding, work.busy, at_place[8])
+        common = requests.share * np.exp(at_place[9] * distance) * e
+        miss, miss_slopes = self._miss(requests, at_border)
+        asked = common * np.concatenate([np.ones_like(common[:1]), miss])
+        spent = asked * work.seconds
+        ln_gain = spent * by_queued * (work.busy.gain_by_gain + work.busy.units_by_gain)
+        slopes = np.stack(
+            [
+                asked * work.fixed,
+                asked * work.sequential,
+                asked * work.transfer,
+                ln_gain - asked * work.transfer * work.busy.units_by_gain,
+                spent * by_power,
+                spent * distance,
+                (spent * by_queued - asked * work.transfer) * work.busy.units_by_unit,
+            ]
+        )
+        by_border = _by_border(common[1:] * work.seconds[1:], miss_slopes)
+        jacobian = np.concatenate([_by_place(slopes), by_border])
+        seconds = spent.sum(axis=(0, 1))
+        return requests.ln_size - np.log(seconds) - _LN_MB, -(jacobian / seconds).T
+
+    def _miss(self, requests: Requests, t: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
+        """Share that misses at each border, and its derivatives by ln C and ln width."""
+        distance = requests.ln_unique - (t[0] + _OF_WRITES * t[2])
+        beyond = (distance > 0).astype(np.float64)
+        held = np.exp(-np.maximum(distance, 0.0))
+        narrowness = np.exp(-t[1])
+        logistic = expit(distance * narrowness)
+        steep = logistic * (1 - logistic) * narrowness
+        smeared = np.array(self.smeared, dtype=bool)[:, None, None]
+        part = 1 - requests.whole
+        miss = requests.whole * beyond + part * np.where(smeared, logistic, 1 - held)
+        by_centre = -part * np.where(smeared, steep, held * beyond)
+        by_width = -part * np.where(smeared, steep * distance, 0.0)
+        return miss, (by_centre, by_width)
+
+
+def _by_place(slopes: Floats) -> Floats:
+    """Derivatives by each parameter of each place, (parameters, workloads).
+
+    `slopes` are by what reads and writes share (7, places, 2, workloads); what writes add to the
+    first four is felt by writes alone.
+    """
+    both, writes = slopes.sum(axis=2), slopes[:4, :, 1]
+    of_a_place = np.concatenate([both[:3], writes[:3], both[3:4], writes[3:], both[4:]])
+    return np.concatenate(of_a_place.transpose(1, 0, 2))
+
+
+def _by_border(seconds: Floats, miss_slopes: tuple[Floats, Floats]) -> Floats:
+    """Derivatives by each parameter of each border; a miss costs what the next place takes."""
+    by_centre, by_width = (seconds * slope for slope in miss_slopes)
+    of_a_border = np.stack([by_centre.sum(axis=1), by_width.sum(axis=1), by_centre[:, 1]], axis=1)
+    return of_a_border.reshape(BORDER * len(seconds), seconds.shape[-1])
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Seconds that a request takes alone at each place, by what takes them."""
+
+    fixed: Floats
+    """Random and sequential positioning together."""
+    sequential: Floats
+    transfer: Floats
+    busy: _Busy
+
+    @staticmethod
+    def of(requests: Requests, t: Floats) -> _Work:
+        """Return the seconds under the places' parameters, (PLACE, places, 1, 1)."""
+        size = np.exp(requests.ln_size) / SIZE_REFERENCE_BYTES
+        busy = _busy_units(size, t[6] + _OF_WRITES * t[7], t[10])
+        ln_random = t[0] + _OF_WRITES * t[3]
+        sequential = np.exp(ln_random + t[1] + _OF_WRITES * t[4]) * requests.sequential
+        fixed = np.exp(ln_random) * (1 - requests.sequential) + sequential
+        transfer = np.exp(t[2] + _OF_WRITES * t[5]) * size / busy.units
+        return _Work(fixed, sequential, transfer, busy)
+
+    @property
+    def seconds(self) -> Floats:
+        """All of them."""
+        return self.fixed + self.transfer
+
+
+@dataclass(frozen=True)
+class _Busy:
+    """Units that one request keeps busy, and derivatives of logarithms by the parameters."""
+
+    queued: Floats
+    """G, the share of a request's time that queues."""
+    units: Floats
+    gain_by_gain: Floats
+    units_by_gain: Floats
+    units_by_unit: Floats
+
+
+def _busy_units(size: Floats, gain: Floats, ln_unit: Floats) -> _Busy:
+    half = expit(gain)
+    # g may exceed one: more at once is slower.
+    g = 2 * half
+    by_gain = 1 - half
+    disks = np.maximum(1.0, 1 / g)
+    ratio = size * np.exp(-ln_unit)
+    near, far = np.exp(-1 / ratio), np.exp(-disks / ratio)
+    units = 1 + ratio * (near - far)
+    by_ratio = near * (1 + 1 / ratio) - far * (1 + disks / ratio)
+    by_disks = np.where(disks > 1, -disks * by_gain, 0.0)
+    return _Busy(g * units, units, by_gain, far * by_disks / units, -by_ratio * ratio / units)
+
+
+def _stretch(ln_n: Floats, busy: _Busy, power: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return e, and the derivatives of ln e by ln G and by the parameter of p."""
+    p = 1 + np.exp(power)
+    n_p, g_p = np.exp(-p * ln_n), busy.queued**p
+    inner = n_p * (1 - g_p) + g_p
+    by_queued = (1 - n_p) * g_p / inner
+    inner_by_p = -ln_n * n_p * (1 - g_p) + (1 - n_p) * g_p * np.log(busy.queued)
+    by_p = (inner_by_p / inner / p - np.log(inner) / p**2) * (p - 1)
+    return inner ** (1 / p), by_queued, by_p

@@ -1,1 +1,0 @@
-"""An application: its five numbers, its miss ratios, its streams."""

@@ -1,1 +1,0 @@
-"""The balance of a system against its kernels (AD98)."""

@@ -1,1 +1,0 @@
-"""What a cache study found."""

@@ -1,1 +1,0 @@
-"""What `--json` says of each kind of study: the keys that DESIGN.md promises."""

@@ -1,1 +1,0 @@
-"""What every chart and page is drawn with: axes, layers, colours, files."""

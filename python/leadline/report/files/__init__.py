@@ -1,1 +1,0 @@
-"""Direct file tests: rates by size."""

@@ -1,1 +1,0 @@
-"""One measurement and the evidence for it."""

@@ -1,1 +1,0 @@
-"""Predicted workloads on a terminal."""

@@ -1,1 +1,0 @@
-"""Streaming kernels: time and use by phase, bounds, scaling."""

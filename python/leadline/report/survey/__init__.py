@@ -1,1 +1,0 @@
-"""A self-scaling survey: curves, overviews, the page, the poster."""

@@ -1,1 +1,0 @@
-"""How far predictions lie from what was measured."""

@@ -1,1 +1,0 @@
-"""Searches for a peak rate, and what they cost."""

@@ -1,1 +1,0 @@
-"""A response surface: map, lines, planes."""

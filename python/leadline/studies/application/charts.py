@@ -1,0 +1,161 @@
+"""The miss-ratio curves of an application, and its streams over its phases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import altair as alt
+
+from leadline.charts.axes import bytes_x, on_field
+from leadline.charts.drawable import Drawn
+from leadline.charts.layers import TALL_PX, WIDE_PX, AnyChart, finish, tooltips, values
+from leadline.charts.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
+from leadline.charts.saving import Forms
+from leadline.charts.theme import SYSTEM_SHAPES
+from leadline.record.application import Application
+from leadline.studies.application import text as tables
+from leadline.studies.application.text import application_document
+from leadline.units import format_bytes, say_percent
+
+LRU, TWO_LISTS = "LRU", "Linux's two lists"
+
+
+def miss_ratio_chart(study: Application) -> alt.LayerChart:
+    """Draw misses over the size of a file cache, under LRU and under the kernel's two lists."""
+    points = study.found.reuse.points
+    rows = [
+        {
+            "x": float(point.cache_bytes),
+            "y": ratio,
+            "low": max(0.0, ratio - 1.96 * (error or 0.0)),
+            "high": min(1.0, ratio + 1.96 * (error or 0.0)),
+            "policy": policy,
+            "where": format_bytes(point.cache_bytes),
+            "said": say_percent(ratio),
+        }
+        for policy in (LRU, TWO_LISTS)
+        for point in points
+        for ratio, error in [
+            (point.lru, point.lru_error) if policy == LRU else (point.two_lists, None)
+        ]
+        if ratio is not None
+    ]
+    x = bytes_x([float(point.cache_bytes) for point in points], "Size of a file cache (log scale)")
+    y = alt.Y(
+        "y:Q",
+        scale=alt.Scale(domain=[0, 1], nice=False),
+        axis=alt.Axis(
+            title="References that miss (%)", labelExpr="format(100 * datum.value, '~r')"
+        ),
+    )
+    colour = alt.Color("policy:N", title=None, scale=alt.Scale(domain=[LRU, TWO_LISTS]))
+    shape = alt.Shape(
+        "policy:N",
+        title=None,
+        scale=alt.Scale(domain=[LRU, TWO_LISTS], range=list(SYSTEM_SHAPES[:2])),
+    )
+    chart = alt.Chart(values(rows))
+    tips = tooltips(policy="Policy", where="Cache", said="Misses")
+    layers: list[AnyChart] = [
+        chart.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
+        chart.mark_point(filled=True, size=40, opacity=1).encode(
+            x=x, y=y, color=colour, shape=shape, tooltip=tips
+        ),
+        *_floor(study, y),
+    ]
+    if any(point.lru_error for point in points):
+        layers.insert(
+            0,
+            chart.mark_rule(strokeWidth=1.4, clip=True).encode(
+                x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour
+            ),
+        )
+    return finish(layers, _title(study), _subtitle(study), (WIDE_PX, TALL_PX))
+
+
+def _floor(study: Application, y: alt.Y) -> list[AnyChart]:
+    """Mark the first touches, below which no cache comes."""
+    share = study.found.reuse.first_touches
+    row = {"y": share, "words": f"first touches: {say_percent(share)}"}
+    tip = alt.Tooltip("words:N", title="No cache misses fewer")
+    return [alt.Chart(values([row])).mark_rule(style="border").encode(y=y, tooltip=tip)]
+
+
+def _title(study: Application) -> str:
+    return f"What file caches miss of {study.start.system}"
+
+
+def _subtitle(study: Application) -> str:
+    reuse = study.found.reuse
+    whole = (
+        "every page was looked at"
+        if reuse.rate == 1.0
+        else (f"{say_percent(reuse.rate)} of its pages were looked at; bars: 95 % intervals")
+    )
+    return (
+        f"{reuse.references:,} references to pages of {format_bytes(reuse.page_bytes)}; {whole}. "
+        "Dashed: first touches, which no cache saves."
+    )
+
+
+# An application as a file: the page, or the miss-ratio curve.
+
+_FORMS = Forms("an application", ".html, .svg, .png or .pdf")
+
+
+def require_application_format(path: Path) -> None:
+    """Refuse what it cannot be drawn as, before a trace is read."""
+    _FORMS.require(path)
+
+
+def save_application(study: Application, path: Path) -> None:
+    """Write the application; .html the page, .svg, .png or .pdf the miss-ratio curve.
+
+    Raises:
+        ReportError: another suffix, or the file cannot be written.
+
+    """
+    _FORMS.save(
+        path,
+        html=lambda: render_application_html(study),
+        pdf=lambda: plain_pdf(application_page(study)),
+        charts=lambda: application_charts(study),
+    )
+
+
+def application_charts(study: Application) -> dict[str, Drawn]:
+    """Return the miss-ratio curve."""
+    return {"miss-ratios": miss_ratio_chart(study)}
+
+
+def render_application_html(study: Application) -> str:
+    """Render the page: the answer, the five numbers, the curve, streams, phases and calls."""
+    return render_plain(application_page(study))
+
+
+def application_page(study: Application) -> PlainPage:
+    """Return what the page says, in its order."""
+    start, found = study.start, study.found
+    return PlainPage(
+        brand="application",
+        title=f"What {start.system} asks of storage",
+        sub=f"{start.trace} · {start.started_at[:10]} · study {start.study_id[:8]}",
+        status=study.status,
+        sentences=found.sentences,
+        warnings=found.findings,
+        charts=application_charts(study),
+        tables=[
+            PlainTable("CP94's five numbers", tables.FIVE_HEADS, tables.five_rows(study)),
+            PlainTable("Streams", tables.STREAM_HEADS, tables.stream_rows(study.phases)),
+            PlainTable("Phases", tables.PHASE_HEADS, tables.phase_rows(study.phases)),
+            PlainTable("Caches", tables.CACHE_HEADS, tables.cache_rows(study)),
+            PlainTable("Syncs and metadata", tables.CALL_HEADS, tables.call_rows(study.phases)),
+            *_files(study),
+        ],
+        document=application_document(study),
+    )
+
+
+def _files(study: Application) -> list[PlainTable]:
+    rows = tables.file_rows(study)
+    return [PlainTable("Files", tables.FILE_HEADS, rows)] if rows else []

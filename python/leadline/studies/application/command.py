@@ -1,0 +1,262 @@
+"""`leadline characterize`: what is this application's I/O like, by a trace or as it runs?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from leadline.record.application import APPLICATION, Application
+from leadline.store import Store
+from leadline.studies.application import (
+    TraceRefused,
+    TraceStopped,
+    Watched,
+    characterize_running,
+    characterize_trace,
+)
+from leadline.studies.registry import KINDS
+from leadline.terminal.context import Context
+from leadline.terminal.options import (
+    Force,
+    Json,
+    Name,
+    new_file,
+    positive_seconds,
+    reader,
+    with_group,
+)
+from leadline.terminal.talk import console
+from leadline.terminal.tell import draw, require_output, tell
+from leadline.units import format_bytes
+
+
+class Files(NamedTuple):
+    """What is written, beside the store."""
+
+    output: Path | None = None
+    keep_trace: Path | None = None
+
+
+NOTHING = Files()
+NOBODY = Watched()
+
+
+def _new_files(
+    *, output: Path | None = None, keep_trace: Path | None = None, force: bool = False
+) -> Files:
+    return Files(new_file(output, force=force), new_file(keep_trace, force=force))
+
+
+def _written(help_: str, *names: str) -> Any:
+    return Annotated[Path | None, typer.Option(*names, metavar="FILE", help=help_)]
+
+
+def _option(kind: Any, help_: str, **more: Any) -> Any:
+    return Annotated[kind, typer.Option(help=help_, **more)]
+
+
+_WATCHING: dict[str, tuple[Any, Any]] = {
+    "pid": (
+        _option(int | None, "Watch a running process and what it starts.", min=1, metavar="P"),
+        None,
+    ),
+    "cgroup": (_option(str | None, "Watch all processes of a control group.", metavar="DIR"), None),
+    "seconds": (
+        _option(
+            float | None,
+            "With --pid and --cgroup: for so long.  [default: until Ctrl-C]",
+            parser=reader(positive_seconds),
+            metavar="TIME",
+        ),
+        None,
+    ),
+    "way": (
+        _option(
+            str | None,
+            "How calls are seen: by BPF (root), or by stopping the program at each; the first that "
+            "is allowed.",
+            metavar="bpf|ptrace",
+        ),
+        None,
+    ),
+    "keep_paths": (
+        Annotated[bool, typer.Option("--keep-paths", help="Tell files by path; else by a hash.")],
+        False,
+    ),
+    "keep_command": (
+        Annotated[
+            bool,
+            typer.Option(
+                "--keep-command",
+                help="Store the command's words as well; else its program and a hash of them.",
+            ),
+        ],
+        False,
+    ),
+    "perturbation": (
+        _option(
+            int,
+            "Run the command in so many pairs, watched and not, in turns, to say how much longer "
+            "it takes when watched. Not for a command that changes what it finds.",
+            min=0,
+            metavar="PAIRS",
+        ),
+        0,
+    ),
+}
+
+
+def _watched(**asked: Any) -> Watched:
+    process, group, pairs = asked.pop("pid"), asked.pop("cgroup"), asked.pop("perturbation")
+    return Watched(process=process, group=group, pairs=pairs, **asked)
+
+
+@with_group("watching", _WATCHING, _watched)
+@with_group(
+    "files",
+    {
+        "output": (_written(".html, .svg, .png or .pdf", "-o", "--output"), None),
+        "keep_trace": (_written("What is seen, for --trace to read again.", "--keep-trace"), None),
+        "force": (Force, False),
+    },
+    _new_files,
+)
+def command(
+    context: typer.Context,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- COMMAND...]",
+            help="A command to run and watch, with all that it starts. It keeps the terminal, and "
+            "its own exit code is told: Leadline's is 0 where the description is whole.",
+        ),
+    ] = None,
+    *,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="A trace: fio's iolog, blktrace, blkparse, strace, Darshan DXT, or the CSV of MSR "
+            "Cambridge, Alibaba or Tencent; - for standard input.",
+        ),
+    ] = None,
+    watching: Watched = NOBODY,
+    files: Files = NOTHING,
+    name: Name = None,
+    json: Json = False,
+) -> None:
+    """Describe an application's I/O, by a trace or as it runs: five numbers, caches, streams.
+
+    Example: leadline characterize --trace io.log -o page.html
+    """
+    own: Context = context.obj
+    kind = KINDS[APPLICATION.kind]
+    asked = msgspec.structs.replace(
+        watching, command=tuple(command or ()), keep_trace=files.keep_trace
+    )
+    _require_one(asked, trace)
+    require_output(files.output, kind)
+    store = own.open_store()
+    study = _of_running(asked, store, name) if trace is None else _of_trace(trace, store, name)
+    tell(study, kind, json=json, to_draw=files.output is None)
+    if files.output is not None:
+        draw(store, study, kind, files.output, ())
+    capture = study.start.capture
+    if not study.predictable or (capture is not None and capture.ended and capture.stopped):
+        raise typer.Exit(TraceStopped.exit_code)
+
+
+def _require_one(asked: Watched, trace: str | None) -> None:
+    """Refuse anything but one source, and options that do not go with it.
+
+    Raises:
+        TraceRefused: what does not go together.
+
+    """
+    sources = (bool(asked.command), trace is not None, asked.process is not None, bool(asked.group))
+    if sum(sources) != 1:
+        raise TraceRefused(
+            "give one thing to characterise: `-- COMMAND`, --pid P, --cgroup DIR or --trace FILE"
+        )
+    if asked.way not in (None, "bpf", "ptrace"):
+        raise TraceRefused(f"--way {asked.way}: bpf or ptrace")
+    alone = {
+        "--perturbation": asked.pairs and not asked.command,
+        "--seconds": asked.seconds is not None and (bool(asked.command) or trace is not None),
+        "--keep-trace": asked.keep_trace is not None and trace is not None,
+        "--keep-paths": asked.keep_paths and trace is not None,
+        "--way": asked.way is not None and trace is not None,
+    }
+    instead = {
+        "--perturbation": "goes with a command, which is run again; leave it out",
+        "--seconds": "goes with --pid and --cgroup; a command ends by itself, or by `timeout 10s`",
+    }
+    for option, wrong in alone.items():
+        if wrong:
+            raise TraceRefused(
+                f"{option} {instead.get(option, 'is for what runs, not for a trace; leave it out')}"
+            )
+
+
+def _of_trace(trace: str, store: Store, name: str | None) -> Application:
+    try:
+        with _progress("reading") as (say, on_read):
+            return characterize_trace(
+                trace,
+                store,
+                name=name,
+                on_bytes=lambda read: say(f"reading, {format_bytes(read)}"),
+                on_read=on_read,
+            )
+    except KeyboardInterrupt as stopped:
+        raise TraceStopped(
+            "stopped early; a description is kept only when it is whole: start it again"
+        ) from stopped
+
+
+def _of_running(asked: Watched, store: Store, name: str | None) -> Application:
+    try:
+        with _progress("watching", quiet=bool(asked.command)) as (say, on_seen):
+            return characterize_running(
+                asked,
+                store,
+                name=name,
+                on_requests=lambda requests, moved: say(
+                    f"watching, {requests:,} requests, {format_bytes(moved)}"
+                ),
+                on_seen=on_seen,
+            )
+    except KeyboardInterrupt as stopped:
+        raise TraceStopped(
+            "stopped while it was described, and nothing is kept: run it again"
+        ) from stopped
+
+
+@contextmanager
+def _progress(
+    begun: str, *, quiet: bool = False
+) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
+    """Show how far it is while the body runs; `quiet` until it describes.
+
+    A command has the terminal for itself.
+    """
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    bar = Progress(*columns, console=console(), transient=True)
+    task = bar.add_task(begun, total=None)
+
+    def describing() -> None:
+        bar.update(task, description="describing")
+        bar.start()
+
+    if not quiet:
+        bar.start()
+    try:
+        yield (lambda said: bar.update(task, description=said)), describing
+    finally:
+        bar.stop()

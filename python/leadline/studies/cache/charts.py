@@ -1,0 +1,163 @@
+"""The file cache of one system: throughput of reads alone and of writes alone over bytes touched.
+
+CP94 Fig. 8 (Sprite and Ultrix) has one curve of half reads and half writes; taken apart, the two
+sizes of such a cache are two borders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+
+from leadline.charts.axes import bytes_x, on_field, throughput_y
+from leadline.charts.drawable import Drawn
+from leadline.charts.layers import (
+    TALL_PX,
+    WIDE_PX,
+    AnyChart,
+    border_marks,
+    finish,
+    point_row,
+    throughput_range,
+    tooltips,
+    values,
+)
+from leadline.charts.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
+from leadline.charts.saving import Forms
+from leadline.charts.scale import wants_log
+from leadline.charts.theme import SYSTEM_SHAPES
+from leadline.record import CacheStudy, Curve, FileCache
+from leadline.record.wording import say_bytes
+from leadline.studies.cache.text import EVIDENCE_HEADS, SIZE_HEADS, evidence_rows, size_rows
+from leadline.studies.cache.write_costs import HEADS, discipline_rows
+from leadline.units import format_bytes
+
+KINDS = ("reads", "writes")
+
+
+def cache_chart(study: CacheStudy) -> alt.LayerChart | None:
+    """Draw both curves with the sizes found; None when nothing was measured."""
+    if not study.curves:
+        return None
+    least, most = throughput_range(study.curves)
+    x = bytes_x(
+        [point.x for curve in study.curves for point in curve.points],
+        "Bytes touched (unique_bytes, log scale)",
+    )
+    y = throughput_y(least, most, headroom=1.2, log=wants_log(least, most))
+    layers = [*_size_layers(study.cache, x), *_curves(study.curves, x, y)]
+    size = format_bytes(study.start.plan.size_mean)
+    subtitle = (
+        f"{size} random requests, reads alone and writes alone. Bars: 95 % intervals; dashed: "
+        "where each kind outgrows the cache, with its 95 % interval."
+    )
+    return finish(layers, _title(study), subtitle, (WIDE_PX, TALL_PX))
+
+
+def _title(study: CacheStudy) -> str:
+    found = study.cache
+    sizes = [
+        f"{format_bytes(size.bytes.value)} for {kind}"
+        for kind, size in zip(KINDS, (found.reads, found.writes), strict=True)
+        if size.bytes is not None
+    ]
+    held = f"holds {' and '.join(sizes)}" if sizes else "no border shown"
+    return f"File cache of {study.start.system}: {held}, {found.policy.value}"
+
+
+def _curves(curves: Sequence[Curve], x: alt.X, y: alt.Y) -> list[AnyChart]:
+    rows: list[dict[str, Any]] = []
+    for curve in curves:
+        kind = KINDS[0] if curve.focal.read_frac == 1.0 else KINDS[1]
+        rows += [point_row(point, "unique_bytes") | {"kind": kind} for point in curve.points]
+    shapes = alt.Scale(domain=list(KINDS), range=list(SYSTEM_SHAPES[: len(KINDS)]))
+    colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=list(KINDS)))
+    shape = alt.Shape("kind:N", title=None, scale=shapes)
+    tips = tooltips(kind="Requests", where="At", rate="Throughput (95 %)", readings="From")
+    chart = alt.Chart(values(rows))
+    bars = alt.Chart(values(row for row in rows if row["low"] is not None))
+    return [
+        bars.mark_rule(strokeWidth=1.4, clip=True).encode(
+            x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour
+        ),
+        chart.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
+        chart.mark_point(filled=True, size=52, opacity=1).encode(
+            x=x, y=y, color=colour, shape=shape, tooltip=tips
+        ),
+    ]
+
+
+def _size_layers(found: FileCache, x: alt.X) -> list[AnyChart]:
+    sizes = [
+        (
+            size.bytes,
+            f"{kind}: {format_bytes(size.bytes.value)}",
+            f"{kind} up to {say_bytes(size.bytes)}",
+        )
+        for kind, size in zip(KINDS, (found.reads, found.writes), strict=True)
+        if size.bytes is not None
+    ]
+    return border_marks(sizes, x, "Held (95 %)", label_y=lambda index: 2 + 16 * index)
+
+
+# A study of a file cache as a file: the page, or the chart.
+
+_FORMS = Forms(
+    "a study of a file cache",
+    ".html, .svg, .png or .pdf",
+    nothing="nothing was measured yet: go on with leadline cache … --resume",
+)
+
+
+def save_cache(study: CacheStudy, path: Path) -> None:
+    """Write the study; the suffix of `path` says how: .html the page, .svg, .png or .pdf the chart.
+
+    Raises:
+        ReportError: another suffix, nothing to draw, or the file cannot be written.
+
+    """
+    _FORMS.save(
+        path,
+        html=lambda: render_cache_html(study),
+        pdf=lambda: plain_pdf(cache_page(study)),
+        charts=lambda: cache_charts(study),
+    )
+
+
+def cache_charts(study: CacheStudy) -> dict[str, Drawn]:
+    """Return the chart of the sizes, if anything was measured."""
+    chart = cache_chart(study)
+    return {} if chart is None else {"cache": chart}
+
+
+def render_cache_html(study: CacheStudy) -> str:
+    """Render the page: sentences, the chart, sizes, what was seen of the policy, disciplines."""
+    return render_plain(cache_page(study))
+
+
+def cache_page(study: CacheStudy) -> PlainPage:
+    """Return what the page says, in its order."""
+    start, found = study.start, study.cache
+    disciplines = study.disciplines
+    told = [*(disciplines.sentences if disciplines else ())]
+    told += [study.flusher.sentence] if study.flusher else []
+    return PlainPage(
+        brand="file cache",
+        title=f"File cache of {start.system}",
+        sub=f"{start.target} · {start.started_at[:10]} · study {start.study_id[:8]}",
+        status=study.status,
+        sentences=[*found.sentences, *told, *(f"n.m.: {why}." for why in study.left_out)],
+        warnings=study.findings,
+        charts=cache_charts(study),
+        tables=[
+            PlainTable("Sizes and rates", SIZE_HEADS, size_rows(found)),
+            PlainTable("What was seen of the write policy", EVIDENCE_HEADS, evidence_rows(found)),
+            PlainTable(
+                "Disciplines of writing", HEADS, discipline_rows(disciplines) if disciplines else []
+            ),
+        ],
+        document=study,
+    )

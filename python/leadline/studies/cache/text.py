@@ -1,0 +1,133 @@
+"""A study of a file cache on a terminal: sentences, two small charts, sizes and the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from leadline.charts.curve_lines import level_lines
+from leadline.charts.terminal import Terminal, on_terminal
+from leadline.record import CacheSize, CacheStart, CacheStudy, Curve, FileCache, WritePolicy
+from leadline.record.wording import say_bytes, say_rate, say_share
+from leadline.studies.cache.write_costs import HEADS, discipline_rows
+
+KINDS = ("reads", "writes")
+SIZE_HEADS = ("", "File cache holds (95 %)", "Of memory", "In it", "Beyond")
+EVIDENCE_HEADS = ("Write policy", "Seen", "Says")
+
+
+@on_terminal
+def render_cache_study(terminal: Terminal, study: CacheStudy) -> Iterator[RenderableType]:
+    """Tell the sentences, charts, tables and warnings."""
+    found = study.cache
+    for sentence in terminal.sentences(found.sentences):
+        yield sentence
+        yield Text("")
+    for curve in study.curves:
+        size = found.reads if curve.focal.read_frac == 1.0 else found.writes
+        for line in _chart(terminal, curve, size):
+            yield Text(line, no_wrap=True, overflow="crop")
+        yield Text("")
+    yield terminal.table(SIZE_HEADS, size_rows(found))
+    yield terminal.table(EVIDENCE_HEADS, evidence_rows(found))
+    yield from _write_costs(terminal, study)
+    yield from terminal.warnings(study.findings)
+
+
+def _chart(terminal: Terminal, curve: Curve, size: CacheSize) -> list[str]:
+    kind = KINDS[0] if curve.focal.read_frac == 1.0 else KINDS[1]
+    borders = [size.bytes.value] if size.bytes else []
+    what = f"of {kind} alone"
+    return level_lines(curve.points, borders, terminal.width, plain=terminal.plain, what=what)
+
+
+def _write_costs(terminal: Terminal, study: CacheStudy) -> Iterator[RenderableType]:
+    """The disciplines as a table with its sentences, and what the flusher costs."""
+    found = study.disciplines
+    if found is not None:
+        yield terminal.table(HEADS, discipline_rows(found))
+    told = [*(found.sentences if found else ()), study.flusher.sentence if study.flusher else ""]
+    told += [f"n.m.: {reason}." for reason in study.left_out]
+    for sentence in filter(None, told):
+        yield terminal.text(sentence)
+        yield Text("")
+
+
+def size_rows(found: FileCache) -> list[tuple[str, ...]]:
+    """Return a row for each kind: the size, its share of memory and the rates on both sides."""
+    rows = (
+        (found.reads, found.read_mb_s, found.disk_read_mb_s),
+        (found.writes, found.write_mb_s, found.disk_write_mb_s),
+    )
+    return [
+        (
+            kind,
+            say_bytes(size.bytes) if size.bytes else f"n.m.: {size.reason}",
+            say_share(size.memory_frac) if size.memory_frac else "n.m.",
+            say_rate(inside) if inside else "n.m.",
+            say_rate(beyond) if beyond else "n.m.",
+        )
+        for kind, (size, inside, beyond) in zip(KINDS, rows, strict=True)
+    ]
+
+
+def evidence_rows(found: FileCache) -> list[tuple[str, ...]]:
+    """Return a row for each sight of the write policy, and what it says by itself."""
+    return [
+        (item.name, item.sentence, "-" if item.says is WritePolicy.UNKNOWN else item.says.value)
+        for item in found.evidence
+    ]
+
+
+# A study of a file cache as JSON.
+
+
+def study_document(study: CacheStudy) -> dict[str, Any]:
+    """The keys that `cache --json` promises (docs/concepts/file-cache.md)."""
+    start, found = study.start, study.cache
+    return {
+        "system": start.system,
+        "study": start.study_id,
+        "target": start.target,
+        "status": study.status,
+        "wall_s": study.wall_s,
+        "points": study.points,
+        "planned_points": start.plan.points,
+        "seed": start.seed,
+        **start.access.stored_in(CacheStart),
+        "memory_bytes": start.memory_bytes,
+        "read_cache": found.reads,
+        "write_cache": found.writes,
+        "policy": found.policy,
+        "evidence": found.evidence,
+        "rates": {
+            "size_mean": found.size_mean,
+            "inside_bytes": found.inside_bytes,
+            "outside_bytes": found.outside_bytes,
+            "read_mb_s": found.read_mb_s,
+            "write_mb_s": found.write_mb_s,
+            "disk_read_mb_s": found.disk_read_mb_s,
+            "disk_write_mb_s": found.disk_write_mb_s,
+        },
+        "curves": [
+            {
+                "read_frac": curve.focal.read_frac,
+                "points": [
+                    {"unique_bytes": point.x, "throughput_mb_s": point.throughput_mb_s}
+                    for point in curve.points
+                ],
+            }
+            for curve in study.curves
+        ],
+        "disciplines": study.disciplines,
+        "flusher": study.flusher,
+        "left_out": study.left_out,
+        "noise_frac": study.noise_frac,
+        "facts": start.facts,
+        "plan": start.plan,
+        "sentences": found.sentences,
+        "findings": [each.document() for each in study.findings],
+    }

@@ -1,0 +1,419 @@
+"""The whole comparison from surveys: facts, ratios with verdicts, common curves, prices, gate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import msgspec
+
+from leadline.errors import LeadlineError
+from leadline.models import NAMED, PredictionRefused
+from leadline.models.application import predict_application
+from leadline.record import Interval, Prediction, Status, Survey, Workload
+from leadline.record.application import Application
+from leadline.record.application.comparison import ApplicationComparison, ApplicationPair
+from leadline.record.application.prediction import ApplicationPrediction
+from leadline.record.comparison import (
+    ComparedWorkload,
+    Contender,
+    Gate,
+    OwnCurve,
+    Price,
+    SystemsComparison,
+)
+from leadline.record.finding import Finding, within
+from leadline.record.wording import join_words
+from leadline.stats import runs_interval
+from leadline.studies.comparison.curves import (
+    COMMON_SIZE_BYTES,
+    Named,
+    common_curves,
+    common_rates,
+    common_size,
+)
+from leadline.studies.comparison.disturbance import withheld
+from leadline.studies.comparison.facts import access_curves, cache_sizes, differing_facts
+from leadline.studies.comparison.measured import Readings
+from leadline.studies.comparison.ratio import (
+    ALPHA,
+    NOT_TWO,
+    GateRefused,
+    Judged,
+    LogRatio,
+    holm,
+    judge,
+    paired_ratio,
+    per_price,
+    per_price_ratio,
+    predicted_ratio,
+    verdict_of,
+)
+from leadline.units import format_bytes
+
+
+class ComparisonRefused(LeadlineError):
+    """Nothing can be compared as asked; the message says what to type instead."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Question:
+    """A workload to compare on, with its name where it has one."""
+
+    title: str | None
+    workload: Workload
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How to compare."""
+
+    questions: Sequence[Question]
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    slower_frac: float | None = None
+    """The gate's rule; None without a gate."""
+    measured: Mapping[Workload, Readings] | None = None
+    """Readings of every question, when measured; None predicts."""
+
+
+def name_systems(surveys: Sequence[Survey]) -> tuple[str, ...]:
+    """Return the names that tell the systems apart: with the survey's id where names repeat.
+
+    Raises:
+        ComparisonRefused: fewer than two surveys, or one of them twice.
+
+    """
+    ids = [survey.start.study_id for survey in surveys]
+    if len(ids) < 2:
+        raise ComparisonRefused(
+            "comparing takes two or more surveys: leadline compare S1 S2; "
+            "leadline systems lists them"
+        )
+    for survey_id in ids:
+        if ids.count(survey_id) > 1:
+            raise ComparisonRefused(
+                f"survey {survey_id[:8]} is given twice. A system's name means its newest survey; "
+                "name an older one by its id: leadline systems lists them"
+            )
+    systems = [survey.start.system for survey in surveys]
+    return tuple(
+        system if systems.count(system) == 1 else f"{system} ({survey_id[:8]})"
+        for system, survey_id in zip(systems, ids, strict=True)
+    )
+
+
+def named_questions() -> tuple[Question, ...]:
+    """Return the five workloads of CP94 Fig. 16."""
+    return tuple(Question(title, workload) for title, workload in NAMED.items())
+
+
+def focal_questions(systems: Sequence[Named]) -> tuple[Question, ...]:
+    """Return each system's focal points, each workload once."""
+    found: dict[Workload, str] = {}
+    for system in systems:
+        for region in system.predictor.survey.regions:
+            found.setdefault(region.focal, f"{region.name} of {system.name}")
+    return tuple(Question(title, workload) for workload, title in found.items())
+
+
+def questions_on(
+    systems: Sequence[Named], own: Sequence[Question], *, named: bool
+) -> tuple[Question, ...]:
+    """Return what to compare on, each workload once: without any, CP94's and each focal point."""
+    found = [*(named_questions() if named or not own else ()), *own]
+    if not named and not own:
+        found += focal_questions(systems)
+    return tuple({item.workload: item for item in reversed(found)}.values())[::-1]
+
+
+def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison:
+    """Compare every pair of systems on every question.
+
+    Raises:
+        ComparisonRefused: no question at all, or none that any pair of systems can answer.
+        GateRefused: a gate over other than two systems.
+
+    """
+    if not terms.questions:
+        raise ComparisonRefused("no workload to compare on; give --workload or --named")
+    if terms.slower_frac is not None and len(systems) != 2:
+        raise GateRefused(NOT_TWO)
+    pairs = [pair for a, b in combinations(systems, 2) for pair in _on_questions(a, b, terms)]
+    if not any(pair.ratio is not None for pair, _ in pairs):
+        reasons = list(dict.fromkeys(str(each) for pair, _ in pairs for each in pair.withheld))
+        raise ComparisonRefused("no workload can be compared: " + "; ".join(reasons[:3]))
+    judged = _with_verdicts(pairs)
+    surveys = [system.predictor.survey for system in systems]
+    size = common_size(systems)
+    decidable = sum(pair.ratio is not None for pair in judged)
+    return SystemsComparison(
+        contenders=tuple(_contender(system, terms) for system in systems),
+        differing_facts=differing_facts([survey.start for survey in surveys]),
+        pairs=judged,
+        verdicts=decidable,
+        expected_by_chance=ALPHA * decidable,
+        common_size_bytes=size,
+        rates=common_rates(systems, size) if size else (),
+        curves=common_curves(systems, size) if size else (),
+        cache_sizes=cache_sizes(systems),
+        own_curves=tuple(
+            OwnCurve(system.name, system.predictor.survey.unique_bytes_curve) for system in systems
+        ),
+        access_curves=access_curves(systems),
+        gate=_gate(pairs, terms),
+        notes=_notes(systems, terms, size),
+    )
+
+
+_Pair = tuple[ComparedWorkload, LogRatio | None]
+
+
+def _contender(system: Named, terms: Terms) -> Contender:
+    survey = system.predictor.survey
+    start = survey.start
+    return Contender(
+        name=system.name,
+        system=start.system,
+        survey_id=start.study_id,
+        target=start.target,
+        started_at=start.started_at,
+        model=system.predictor.model.name,
+        price=terms.prices.get(system.name),
+        findings=_survey_findings(survey),
+    )
+
+
+def _survey_findings(survey: Survey) -> tuple[Finding, ...]:
+    start, found = survey.start, survey.findings
+    if survey.status is Status.DONE:
+        return found
+    unfinished = Finding.of("survey_unfinished", target=start.target, system=start.system)
+    return (unfinished, *found)
+
+
+def _on_questions(a: Named, b: Named, terms: Terms) -> list[_Pair]:
+    found = []
+    for question in terms.questions:
+        if terms.measured is None:
+            pair, ratio = _predicted(a, b, question)
+        else:
+            pair, ratio = _measured(a, b, question, terms.measured[question.workload])
+        prices = terms.prices.get(a.name), terms.prices.get(b.name)
+        found.append(
+            (
+                msgspec.structs.replace(
+                    pair,
+                    a_mb_s_per_price=per_price(pair.a_mb_s, prices[0]),
+                    b_mb_s_per_price=per_price(pair.b_mb_s, prices[1]),
+                    per_price_ratio=per_price_ratio(pair.ratio, *prices),
+                ),
+                ratio,
+            )
+        )
+    return found
+
+
+def _predicted(a: Named, b: Named, question: Question) -> _Pair:
+    sides: dict[str, Prediction] = {}
+    findings: list[Finding] = []
+    for system in (a, b):
+        try:
+            side = sides[system.name] = system.predictor.predict(question.workload)
+            about = (*system.disturbance.findings, *side.findings)
+        except PredictionRefused as refusal:
+            about = (Finding.of("not_comparable", why=str(refusal)),)
+        findings += within(system.name, about)
+    ratio = predicted_ratio(*sides.values()) if len(sides) == 2 else None
+    if len(sides) == 2 and ratio is None:
+        findings.append(Finding.of("no_spread"))
+    if ratio is not None and withheld(ratio, a.disturbance, b.disturbance):
+        findings.append(Finding.of("verdict_withheld"))
+    rates = [sides[each.name].throughput_mb_s if each.name in sides else None for each in (a, b)]
+    return _compared((a, b), question, rates, ratio, findings), ratio
+
+
+def _measured(a: Named, b: Named, question: Question, readings: Readings) -> _Pair:
+    findings = [each for each in readings.findings if each.where in {a.name, b.name}]
+    if not {a.name, b.name} <= readings.mb_s.keys():
+        pair = _compared((a, b), question, [None, None], None, findings)
+        return msgspec.structs.replace(pair, source="measured"), None
+    sides = (readings.mb_s[a.name], readings.mb_s[b.name])
+    passes = tuple(zip(*sides, strict=True))
+    ratio = paired_ratio(passes)
+    if ratio is None:
+        findings.append(Finding.of("too_few_passes"))
+    pair = _compared((a, b), question, [runs_interval(side) for side in sides], ratio, findings)
+    return msgspec.structs.replace(pair, source="measured", readings=passes), ratio
+
+
+def _compared(
+    systems: tuple[Named, Named],
+    question: Question,
+    rates: Sequence[Interval | None],
+    ratio: LogRatio | None,
+    findings: Sequence[Finding],
+) -> ComparedWorkload:
+    pair = ComparedWorkload(
+        a=systems[0].name,
+        b=systems[1].name,
+        title=question.title,
+        workload=question.workload,
+        source="predicted",
+        a_mb_s=rates[0],
+        b_mb_s=rates[1],
+        ratio=ratio.interval() if ratio else None,
+        p_value=ratio.p_value() if ratio else None,
+        verdict="cannot tell",
+        verdict_alone="cannot tell",
+        findings=tuple(findings),
+    )
+    if ratio is None or pair.withheld:
+        return pair
+    return msgspec.structs.replace(pair, verdict_alone=verdict_of(ratio, ratio.p_value()))
+
+
+def _with_verdicts(pairs: Sequence[_Pair]) -> tuple[ComparedWorkload, ...]:
+    """Give each pair the verdict that answers for all of them together."""
+    adjusted = iter(holm([ratio.p_value() for _, ratio in pairs if ratio is not None]))
+    found = []
+    for pair, ratio in pairs:
+        if ratio is None:
+            found.append(pair)
+            continue
+        verdict = verdict_of(ratio, next(adjusted))
+        found.append(pair if pair.withheld else msgspec.structs.replace(pair, verdict=verdict))
+    return tuple(found)
+
+
+def _gate(pairs: Sequence[_Pair], terms: Terms) -> Gate | None:
+    if terms.slower_frac is None:
+        return None
+    judged = [
+        Judged(pair.title, pair.workload, ratio, admissible=not pair.withheld)
+        for pair, ratio in pairs
+    ]
+    return judge(terms.slower_frac, judged)
+
+
+def _notes(systems: Sequence[Named], terms: Terms, size: int | None) -> tuple[str, ...]:
+    notes = []
+    if terms.measured is None:
+        notes.append(
+            "Ratios are predicted from the surveys; --measure measures them now, --extrapolate "
+            "takes a marked guess where a system was not surveyed."
+        )
+    else:
+        notes.append(
+            "Ratios are measured now, turn by turn; the other charts are from the surveys."
+        )
+    if size is None:
+        notes.append("No common charts: the surveyed request sizes have none in common.")
+    else:
+        at = "" if size == COMMON_SIZE_BYTES else f" ({format_bytes(COMMON_SIZE_BYTES)} was not)"
+        models = ", ".join(dict.fromkeys(system.predictor.model.name for system in systems))
+        notes.append(
+            f"Curves are brought to {format_bytes(size)} requests by each system's {models} model "
+            f"(CP93 Table 3); that size was surveyed on all of them{at}."
+        )
+    return tuple(notes)
+
+
+# An application on surveyed systems: whose predicted time is shorter, and is it sure?
+#
+# Time in I/O decides: what else an application does takes the same on both sides. What neither
+# survey knows decides nothing, so a verdict is withheld where that is more than a little.
+
+UNKNOWN_MAX = 0.05
+"""Of the traced time in I/O, or of all calls where that is not known, in terms nobody surveyed."""
+
+
+def compare_application(
+    systems: Sequence[Named], application: Application
+) -> ApplicationComparison:
+    """Compare every pair of systems.
+
+    Raises:
+        PredictionRefused: a survey is not finished.
+
+    """
+    found = tuple(predict_application(application, system.predictor) for system in systems)
+    sides = list(combinations(zip(systems, found, strict=True), 2))
+    ratios = [_ratio(a, b) for (_, a), (_, b) in sides]
+    adjusted = holm([ratio.p_value() for ratio in ratios])
+    pairs = []
+    for ((a, at_a), (b, at_b)), ratio, p_value in zip(sides, ratios, adjusted, strict=True):
+        findings = tuple(_withholding((a, b), (at_a, at_b), ratio))
+        pairs.append(
+            ApplicationPair(
+                a=a.name,
+                b=b.name,
+                io_ratio=ratio.interval(),
+                elapsed_ratio=_elapsed_ratio(at_a, at_b),
+                p_value=ratio.p_value(),
+                verdict="cannot tell" if findings else verdict_of(ratio, p_value),
+                findings=findings,
+            )
+        )
+    return ApplicationComparison(
+        application=application.start.system,
+        application_id=application.start.study_id,
+        names=tuple(system.name for system in systems),
+        predictions=found,
+        pairs=tuple(pairs),
+    )
+
+
+def _ratio(a: ApplicationPrediction, b: ApplicationPrediction) -> LogRatio:
+    variances = (max(a.ln_sd, 1e-9) ** 2, max(b.ln_sd, 1e-9) ** 2)
+    df = sum(variances) ** 2 / (variances[0] ** 2 / a.df + variances[1] ** 2 / b.df)
+    mean = math.log(b.io_s.value / a.io_s.value)
+    return LogRatio(mean, math.sqrt(sum(variances)), df, a.io_s.n + b.io_s.n)
+
+
+def _elapsed_ratio(a: ApplicationPrediction, b: ApplicationPrediction) -> Interval | None:
+    """Of times that are not lower bounds; the ends are those of either side's, in quadrature."""
+    first, second = a.elapsed_s, b.elapsed_s
+    if first is None or second is None or a.io_at_least or b.io_at_least:
+        return None
+    mean = math.log(second.value / first.value)
+    up, down = (
+        math.hypot(_ln_end(one, low=not up), _ln_end(other, low=up))
+        for up, one, other in ((True, first, second), (False, first, second))
+    )
+    return Interval(math.exp(mean), math.exp(mean - down), math.exp(mean + up), first.n + second.n)
+
+
+def _ln_end(time: Interval, *, low: bool) -> float:
+    end = time.low if low else time.high
+    return 0.0 if end is None else abs(math.log(end / time.value))
+
+
+def _withholding(
+    systems: tuple[Named, Named],
+    found: tuple[ApplicationPrediction, ApplicationPrediction],
+    ratio: LogRatio,
+) -> Iterator[Finding]:
+    for system, each in zip(systems, found, strict=True):
+        unknown = [term for term in each.terms if term.seconds is None]
+        if not unknown:
+            continue
+        traced = [term.traced_s for term in each.terms]
+        if None not in traced and sum(part or 0.0 for part in traced) > 0:
+            share = sum(term.traced_s or 0.0 for term in unknown) / sum(
+                part or 0.0 for part in traced
+            )
+            known = {"of_time_frac": share}
+        else:
+            share = sum(term.calls for term in unknown) / sum(term.calls for term in each.terms)
+            known = {"of_calls_frac": share}
+        if share > UNKNOWN_MAX:
+            names = join_words([term.name for term in unknown])
+            yield from within(system.name, [Finding.of("terms_not_surveyed", terms=names, **known)])
+    if withheld(ratio, systems[0].disturbance, systems[1].disturbance):
+        yield Finding.of("verdict_withheld")
+        for system in systems:
+            yield from within(system.name, system.disturbance.findings)

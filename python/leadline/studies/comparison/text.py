@@ -1,0 +1,412 @@
+"""A comparison in words and rows: for the terminal and for the page alike."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree as Xml
+
+import msgspec
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from leadline.charts.terminal import Terminal, on_terminal
+from leadline.inert import printable
+from leadline.record import Interval, Workload, WritePolicy
+from leadline.record.application.comparison import ApplicationComparison, ApplicationPair
+from leadline.record.application.prediction import ApplicationPrediction
+from leadline.record.comparison import (
+    CacheSize,
+    ComparedWorkload,
+    FactDifference,
+    Gate,
+    SystemsComparison,
+)
+from leadline.record.finding import Finding
+from leadline.record.wording import (
+    say_bytes,
+    say_count,
+    say_interval,
+    say_number,
+    say_rate,
+    say_workload,
+)
+from leadline.studies.facts import say_fact
+from leadline.units import format_seconds, say_percent
+
+PRICE_UNIT = 1000
+"""MB/s are told for so much money: one unit of it buys too few."""
+
+
+def say_title(title: str | None, workload: Workload) -> str:
+    """Write a workload's name, or its parameters when it has none."""
+    return (title or say_workload(workload)).replace("_", " ")
+
+
+def say_ratio(ratio: Interval | None) -> str:
+    """Write `×3.1 (2.9 to 3.3)`."""
+    if ratio is None:
+        return "not known"
+    return f"×{say_interval(ratio, say_number)}"
+
+
+def say_verdict(pair: ComparedWorkload) -> str:
+    """Write who is faster; where many questions took a verdict away, what it said alone."""
+    if pair.ratio is None:
+        return "not known"
+    said = {"a": f"{pair.a} is faster", "b": f"{pair.b} is faster", "cannot tell": "cannot tell"}
+    text = said[pair.verdict]
+    if pair.verdict != pair.verdict_alone:
+        text += f" (asked alone: {said[pair.verdict_alone]})"
+    return text
+
+
+def say_per_price(rate: Interval | None) -> str:
+    """Write MB/s for PRICE_UNIT units of money with its interval."""
+    if rate is None:
+        return "not known"
+    ends = (rate.low, rate.high)
+    low, high = (None if end is None else end * PRICE_UNIT for end in ends)
+    return say_rate(Interval(rate.value * PRICE_UNIT, low, high, rate.n))
+
+
+def marks(pair: ComparedWorkload) -> str:
+    """Write what was found in a few words: `hp-730: region border`."""
+    about = ((f"{each.where}: " if each.where else "", each.code) for each in pair.findings)
+    return ", ".join(dict.fromkeys(where + code.replace("_", " ") for where, code in about))
+
+
+def pair_groups(document: SystemsComparison) -> list[tuple[str, str, list[ComparedWorkload]]]:
+    """Return the rows of each pair of systems, in order."""
+    groups: dict[tuple[str, str], list[ComparedWorkload]] = {}
+    for pair in document.pairs:
+        groups.setdefault((pair.a, pair.b), []).append(pair)
+    return [(a, b, rows) for (a, b), rows in groups.items()]
+
+
+def say_score(a: str, b: str, rows: Sequence[ComparedWorkload]) -> str:
+    """Write how often each is faster: `hp-730 faster on 3 of 7 workloads, convex on 2, …`."""
+    count = Counter("not known" if row.ratio is None else row.verdict for row in rows)
+    parts = [f"{a} faster on {count['a']} of {say_count(len(rows), 'workload')}"]
+    parts += [f"{b} on {count['b']}"]
+    parts += [f"{what} on {count[what]}" for what in ("cannot tell", "not known") if count[what]]
+    return ", ".join(parts)
+
+
+def say_withheld(rows: Sequence[ComparedWorkload]) -> list[str]:
+    """Write why verdicts are withheld, each reason once, behind the workloads it holds of."""
+    titles: dict[str, list[str]] = {}
+    for row in rows:
+        for found in row.withheld:
+            titles.setdefault(str(found), []).append(say_title(row.title, row.workload))
+    return [f"{', '.join(names)}: {reason}" for reason, names in titles.items()]
+
+
+def fact_cells(difference: FactDifference) -> list[str]:
+    """Return one cell per system."""
+    return [say_fact(value, difference.unit) for value in difference.values]
+
+
+def say_chance(document: SystemsComparison) -> str:
+    """Write what the verdicts together stand for."""
+    count = document.verdicts
+    if count <= 1:
+        return "The verdict is wrong on equally fast systems in at most 5 % of cases."
+    return (
+        f"{count} verdicts: judged each alone, chance would make about "
+        f"{document.expected_by_chance:.2g} of them on equally fast systems. They are judged "
+        "together (Holm), so any wrong one at all comes in at most 5 % of cases; each interval "
+        "holds 95 % by itself."
+    )
+
+
+def survey_doubts(document: SystemsComparison) -> list[Finding]:
+    """What the surveys found, each behind its system's name."""
+    return [
+        msgspec.structs.replace(found, where=each.name)
+        for each in document.contenders
+        for found in each.findings
+    ]
+
+
+def cache_rows(document: SystemsComparison) -> list[tuple[str, str, str, str, list[str]]]:
+    """Return name, size for reads, size for writes, write policy and its evidence, each in words.
+
+    Systems of which nothing is known but a border are left to the charts.
+    """
+    return [
+        (
+            size.name,
+            say_bytes(size.bytes) if size.bytes else "none found",
+            _say_writes(size),
+            f"{size.policy} ({'study' if size.studied else 'survey'})",
+            list(size.evidence),
+        )
+        for size in document.cache_sizes
+        if size.evidence or size.studied
+    ]
+
+
+def _say_writes(size: CacheSize) -> str:
+    if size.policy is WritePolicy.THROUGH:
+        return "none: they go through"
+    return say_bytes(size.writes_bytes) if size.writes_bytes else "not told apart"
+
+
+def gate_lines(gate: Gate) -> list[str]:
+    """Return the gate's answer, the failures first."""
+    limit = say_percent(gate.slower_frac)
+    lines = [
+        f"slower: {say_title(item.title, item.workload)}, new over old "
+        f"{say_ratio(item.new_over_old)}"
+        for item in gate.failures
+    ]
+    if gate.undecided:
+        lines.append(
+            f"cannot exclude that it is slower by more than {limit} on: "
+            + ", ".join(name.replace("_", " ") for name in gate.undecided)
+        )
+    verdict = "failed" if gate.failed else "passed"
+    return [f"gate {verdict} (slower by more than {limit} fails)", *lines]
+
+
+def currency(document: SystemsComparison) -> str | None:
+    """Return the money's name, `money` when it has none; None when no system has a price."""
+    prices = [each.price for each in document.contenders if each.price is not None]
+    return (prices[0].currency or "money") if prices else None
+
+
+def say_price(document: SystemsComparison, index: int) -> str:
+    """Write a contender's price."""
+    price = document.contenders[index].price
+    if price is None:
+        return "not given"
+    return f"{price.amount:,.10g} {price.currency or ''}".strip()
+
+
+# A comparison on a terminal: what differs first, then the ratios and their verdicts.
+
+
+@on_terminal
+def render_comparison(terminal: Terminal, document: SystemsComparison) -> Iterator[RenderableType]:
+    """Tell the facts, the ratios, the prices, the gate and the notes."""
+    if document.differing_facts:
+        yield Text("What differs", "bold")
+        yield _facts(terminal, document)
+    else:
+        yield Text("No recorded fact differs.")
+    caches = cache_rows(document)
+    if caches:
+        yield Text("File caches", "bold")
+        heads = ["System", "Reads (95 %)", "Writes (95 %)", "Write policy"]
+        yield terminal.table(heads, [row[:4] for row in caches])
+    yield from terminal.warnings(survey_doubts(document))
+    for a, b, rows in pair_groups(document):
+        yield terminal.text(say_score(a, b, rows), "bold")
+        yield _ratios(terminal, a, b, rows)
+        if any(row.per_price_ratio is not None for row in rows):
+            yield _prices(terminal, document, a, b, rows)
+        for line in say_withheld(rows):
+            yield terminal.text(line, "yellow")
+    yield from map(terminal.text, (say_chance(document), *document.notes))
+    yield from terminal.sentences(gate_lines(document.gate) if document.gate else ())
+
+
+def _facts(terminal: Terminal, document: SystemsComparison) -> Table:
+    rows = []
+    group = ""
+    for difference in document.differing_facts:
+        shown = difference.group if difference.group != group else ""
+        group = difference.group
+        rows.append([shown, difference.title, *fact_cells(difference)])
+    return terminal.table(["", "Fact", *(each.name for each in document.contenders)], rows)
+
+
+def _ratios(terminal: Terminal, a: str, b: str, rows: Sequence[ComparedWorkload]) -> Table:
+    marked = any(row.findings for row in rows)
+    heads = ["Workload", a, b, f"{a} / {b} (95 %)", "Verdict", *(["Warnings"] if marked else [])]
+    cells = [
+        [
+            say_title(row.title, row.workload),
+            say_rate(row.a_mb_s) if row.a_mb_s else "not known",
+            say_rate(row.b_mb_s) if row.b_mb_s else "not known",
+            say_ratio(row.ratio),
+            say_verdict(row),
+            *([marks(row)] if marked else []),
+        ]
+        for row in rows
+    ]
+    return terminal.table(heads, cells)
+
+
+def _prices(
+    terminal: Terminal,
+    document: SystemsComparison,
+    a: str,
+    b: str,
+    rows: Sequence[ComparedWorkload],
+) -> Table:
+    names = [each.name for each in document.contenders]
+    prices = [say_price(document, names.index(name)) for name in (a, b)]
+    money = f"for {PRICE_UNIT} {currency(document)}"
+    heads = ["Workload", f"{a} {money}", f"{b} {money}", f"{a} / {b} (95 %)"]
+    cells = [
+        [
+            say_title(row.title, row.workload),
+            say_per_price(row.a_mb_s_per_price),
+            say_per_price(row.b_mb_s_per_price),
+            say_ratio(row.per_price_ratio),
+        ]
+        for row in rows
+    ]
+    return terminal.table(heads, [["price", *prices, ""], *cells])
+
+
+# An application on several systems, on a terminal: each one's times, then the ratios.
+
+_OF_THE_APPLICATION = {"predicted_below_cache", "predicted_of_little_io", "predicted_first_touches"}
+"""What is so on every system."""
+
+
+@on_terminal
+def render_application_comparison(
+    terminal: Terminal, document: ApplicationComparison
+) -> Iterator[RenderableType]:
+    """Tell the times, the ratios with verdicts, and what speaks against them."""
+    named = list(zip(document.names, document.predictions, strict=True))
+    yield terminal.text(f"{document.application}, predicted", "bold")
+    rows = [(name, _io(found), _elapsed(found), _missing(found)) for name, found in named]
+    yield terminal.table(("System", "In I/O (95 %)", "In all (95 %)", "Not surveyed"), rows)
+    yield terminal.table(
+        ("Pair", "Faster in I/O by (95 %)", "In all (95 %)", "Verdict"),
+        [
+            (
+                f"{pair.a} / {pair.b}",
+                say_ratio(pair.io_ratio),
+                say_ratio(pair.elapsed_ratio),
+                _verdict(pair),
+            )
+            for pair in document.pairs
+        ],
+    )
+    for pair in document.pairs:
+        for found in pair.findings:
+            yield terminal.text(f"{pair.a} / {pair.b}: {found}", "yellow")
+    said = dict.fromkeys(
+        each
+        if each.where or each.code in _OF_THE_APPLICATION
+        else msgspec.structs.replace(each, where=name)
+        for name, found in named
+        for each in found.findings
+    )
+    yield from terminal.warnings(said)
+
+
+def _io(found: ApplicationPrediction) -> str:
+    least = "at least " if found.io_at_least else ""
+    return least + say_interval(found.io_s, format_seconds)
+
+
+def _elapsed(found: ApplicationPrediction) -> str:
+    if found.elapsed_s is None:
+        return "not known"
+    least = "at least " if found.io_at_least else ""
+    return least + say_interval(found.elapsed_s, format_seconds)
+
+
+def _missing(found: ApplicationPrediction) -> str:
+    return ", ".join(f"{term.calls:,} {term.name}" for term in found.terms if term.seconds is None)
+
+
+def _verdict(pair: ApplicationPair) -> str:
+    said = {"a": f"{pair.a} is faster", "b": f"{pair.b} is faster", "cannot tell": "cannot tell"}
+    return said[pair.verdict]
+
+
+# A comparison for continuous integration: JUnit's XML of the gate, and Markdown for people.
+
+_STEERS = re.compile(r"([\\`*_{}\[\]<>|#!~])")
+"""What Markdown and HTML within it read as more than text."""
+
+
+def junit_xml(document: SystemsComparison) -> bytes:
+    """Return a test case for each workload of a gate, as CI systems show them.
+
+    A workload that is slower beyond doubt fails. One that cannot be told is skipped, with why: it
+    fails no gate, and is no pass.
+    """
+    gate = document.gate
+    failures = {} if gate is None else {each.workload: each for each in gate.failures}
+    undecided = () if gate is None else gate.undecided
+    old, new = (printable(each.name) for each in document.contenders[:2])
+    suite = Xml.Element("testsuite", name=f"leadline compare {old} {new}")
+    skipped = 0
+    for pair in document.pairs:
+        title = printable(say_title(pair.title, pair.workload))
+        case = Xml.SubElement(suite, "testcase", classname=f"{new} against {old}", name=title)
+        said = _said(pair)
+        failed = failures.get(pair.workload)
+        if failed is not None:
+            message = f"{new} is slower: new over old {say_ratio(failed.new_over_old)}"
+            Xml.SubElement(case, "failure", message=message, type="slower").text = said
+        elif pair.ratio is None or (pair.title or say_workload(pair.workload)) in undecided:
+            skipped += 1
+            Xml.SubElement(case, "skipped", message=f"cannot tell: {said}")
+        else:
+            Xml.SubElement(case, "system-out").text = said
+    suite.set("tests", str(len(document.pairs)))
+    suite.set("failures", str(len(failures)))
+    suite.set("skipped", str(skipped))
+    return bytes(Xml.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _said(pair: ComparedWorkload) -> str:
+    parts = [
+        f"{pair.a} {say_rate(pair.a_mb_s) if pair.a_mb_s else 'not known'}",
+        f"{pair.b} {say_rate(pair.b_mb_s) if pair.b_mb_s else 'not known'}",
+        f"{pair.a} / {pair.b} {say_ratio(pair.ratio)}",
+        *map(str, pair.findings),
+    ]
+    return printable("; ".join(parts))
+
+
+def markdown(document: SystemsComparison) -> str:
+    """Return a comparison for a job's summary or a comment: verdict, table, what differs."""
+    return "\n".join(_lines(document)) + "\n"
+
+
+def _lines(document: SystemsComparison) -> Iterator[str]:
+    gate = document.gate
+    if gate is not None:
+        verdict, limit = "failed" if gate.failed else "passed", say_percent(gate.slower_frac)
+        yield f"**Gate {verdict}** (slower by more than {limit} fails)"
+        yield from (f"- {_plain(line)}" for line in gate_lines(gate)[1:])
+        yield ""
+    for a, b, pairs in pair_groups(document):
+        one, other = _plain(a), _plain(b)
+        yield f"| Workload | {one} | {other} | {one} / {other} (95 %) | Verdict |"
+        yield "|---|---|---|---|---|"
+        for pair in pairs:
+            cells = [
+                say_title(pair.title, pair.workload),
+                say_rate(pair.a_mb_s) if pair.a_mb_s else "not known",
+                say_rate(pair.b_mb_s) if pair.b_mb_s else "not known",
+                say_ratio(pair.ratio),
+                say_verdict(pair),
+            ]
+            yield "| " + " | ".join(map(_plain, cells)) + " |"
+        yield ""
+    if document.differing_facts:
+        yield "What differs: " + "; ".join(
+            _plain(f"{each.title}: {' against '.join(fact_cells(each))}")
+            for each in document.differing_facts
+        )
+        yield ""
+    yield from (f"- {_plain(str(doubt))}" for doubt in survey_doubts(document))
+    yield from (f"- {_plain(note)}" for note in document.notes)
+
+
+def _plain(text: str) -> str:
+    return _STEERS.sub(r"\\\1", printable(text).replace("\n", " "))

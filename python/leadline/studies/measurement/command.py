@@ -1,0 +1,394 @@
+"""`leadline measure TARGET --workload …`: how fast is this one workload?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from leadline.engine import Target
+from leadline.fio.words import USUAL, read_words
+from leadline.late import late
+from leadline.record import Access, Arrivals, Status
+from leadline.record.measurement import (
+    MEASUREMENT,
+    Measured,
+    MeasurementAsked,
+    MeasurementStart,
+    WorkloadAsked,
+)
+from leadline.record.wording import join_words, say_count, say_parameters, say_rate, say_workload
+from leadline.store import StoreError
+from leadline.studies.conduct import conduct
+from leadline.studies.measurement import Measuring, load_measured, plan_jobs, plan_words
+from leadline.studies.measurement.command_fio import (
+    DATA_NAME,
+    EngineName,
+    FioFile,
+    one_of,
+    read_file,
+    tell_words,
+    with_write_fio,
+    without_files,
+    write_workload,
+)
+from leadline.studies.measurement.plan import ACCURACY
+from leadline.studies.registry import KINDS
+from leadline.studies.resume import resume_options, say_kept
+from leadline.terminal.context import Context
+from leadline.terminal.options import (
+    CacheLimit,
+    Json,
+    MaxBytes,
+    MaxWritten,
+    Precondition,
+    Seed,
+    TargetArgument,
+    capped,
+    given_access,
+    positive_seconds,
+    reader,
+    share_between,
+    tell_in_vain,
+    with_access,
+)
+from leadline.terminal.talk import talk
+from leadline.terminal.tell import tell
+from leadline.terminal.watch import Teller
+from leadline.units import format_bytes, format_seconds, say_percent
+
+if TYPE_CHECKING:
+    from leadline.store import Store  # SQLAlchemy takes a while to load
+
+
+# Descriptions of applications load numpy, which a lone workload does without.
+plan_application = late("leadline.studies.application.command_measure:plan_application")
+tell_application = late("leadline.studies.application.command_measure:tell_application")
+write_application = late("leadline.studies.application.command_measure:write_application")
+
+_Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="k=v…",
+        help="The workload, in Leadline's words or fio's: size_mean=4KiB read_frac=80%, or bs=4k "
+        "rw=randread iodepth=32 numjobs=4 direct=1 size=2g. What is not said is as in "
+        f"{say_parameters(USUAL)}.",
+    ),
+]
+_Workload = Annotated[
+    str | None, typer.Option(metavar="k=v,…", help="The same words, with commas between them.")
+]
+_Application = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A",
+        help="What this application does, that `leadline characterize` described: its id or the "
+        "first letters of it, or its name.",
+    ),
+]
+_Phase = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="With --application: which of its phases.  [default: that with most requests]",
+    ),
+]
+_Seconds = Annotated[
+    float | None,
+    typer.Option(
+        parser=reader(positive_seconds),
+        metavar="TIME",
+        help="Time to measure, at most, all runs together.  [default: 5s, a fio job's runtime, or "
+        "in a directory all of an application's phase]",
+    ),
+]
+_Runs = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=100,
+        help="Runs to spread it over: what differs between them decides the interval. An open "
+        "loop takes one.  [default: 5, or 1 with --rate]",
+    ),
+]
+_Accuracy = Annotated[
+    float,
+    typer.Option(
+        parser=share_between(0.0005, 0.5),
+        metavar="SHARE",
+        help="A run stops when ± this share of its rate is reached, e.g. 0.5%.  [0.0005 to 0.5]",
+    ),
+]
+_Rate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="R",
+        help="Open loop: this many requests become due each second, whether or not earlier "
+        "ones are done.",
+    ),
+]
+_ArrivalsKind = Annotated[
+    str | None,
+    typer.Option(
+        metavar="poisson|constant",
+        help="With --rate: at random moments, or evenly.  [default: poisson]",
+    ),
+]
+_Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Go on with this target's unfinished measurement, of --workload or --fio."
+    ),
+]
+_Placement = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|free",
+        help="A processor of its own for each issuer while there are enough, or as the "
+        "kernel likes.",
+    ),
+]
+
+
+@with_access
+@with_write_fio
+def command(
+    context: typer.Context,
+    *,
+    target: TargetArgument,
+    words: _Words = None,
+    workload: _Workload = None,
+    fio: FioFile = None,
+    application: _Application = None,
+    phase: _Phase = None,
+    seconds: _Seconds = None,
+    runs: _Runs = None,
+    accuracy: _Accuracy = ACCURACY,
+    rate: _Rate = None,
+    arrivals: _ArrivalsKind = None,
+    access: Access,
+    placement: _Placement = "auto",
+    precondition: Precondition = None,
+    cache_limit: CacheLimit = None,
+    max_bytes: MaxBytes = None,
+    max_written: MaxWritten = None,
+    engine: EngineName = "leadline",
+    write_fio: Path | None = None,
+    seed: Seed = 1,
+    resume: _Resume = False,
+    json: Json = False,
+) -> None:
+    """Measure one workload: throughput, response times, and where the bytes came from.
+
+    Example: leadline measure /data bs=4k rw=randread iodepth=32 direct=1 size=2g
+    """
+    chosen = Target.parse(target)
+    _check(fio, application, phase, typed=rate is not None or arrivals is not None)
+    _require_one(write_fio, resume=resume)
+    source = _source(words or (), workload, fio, application, resume=resume)
+    reached = msgspec.structs.replace(capped(access, cache_limit), placement=placement)
+    own: Context = context.obj
+    if application is not None:
+        workloads = plan_application(
+            own.read_store(), application, phase, chosen, reached, seconds=seconds, runs=runs
+        )
+    else:
+        workloads = _workloads(
+            source,
+            chosen,
+            access=reached,
+            seconds=seconds,
+            runs=runs,
+            arrivals=_arrivals(rate, arrivals),
+            files=chosen.has_files or bool(write_fio),
+        )
+    if write_fio is not None:
+        _write(write_fio, workloads, chosen, fio=fio, application=application)
+        return
+    asked = MeasurementAsked(
+        workloads=workloads,
+        seed=seed,
+        accuracy=accuracy,
+        precondition_bytes_max=precondition,
+        max_bytes=max_bytes,
+        written_bytes_max=max_written,
+        engine=engine,
+    )
+    store = own.open_store()
+    measuring = Measuring(chosen, asked, access=access, given=given_access(context))
+    study = conduct(measuring, store, _Teller(context, asked, json=json), resume=resume)
+    if study.start.workloads[0].application_id is not None and study.points:
+        tell_application(store, study, json=json)
+    else:
+        tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
+
+
+def _source(
+    words: Sequence[str],
+    workload: str | None,
+    fio: Path | None,
+    application: str | None,
+    *,
+    resume: bool,
+) -> Sequence[str] | Path | None:
+    """Return what says what to run; None where what is gone on with says it."""
+    typed = [*words, *([workload] if workload is not None else ())]
+    alone = resume and not typed and fio is None and application is None
+    return None if alone else one_of(typed, fio, application)
+
+
+def _write(
+    path: Path,
+    workloads: tuple[WorkloadAsked, ...],
+    target: Target,
+    *,
+    fio: Path | None,
+    application: str | None,
+) -> None:
+    """Write what would be run as fio's jobs."""
+    if application is not None:
+        write_application(path, workloads[0], target, DATA_NAME)
+    else:
+        write_workload(path, workloads, target, source=fio)
+
+
+def _require_one(write_fio: Path | None, *, resume: bool) -> None:
+    if resume and write_fio is not None:
+        raise typer.BadParameter("--resume measures and --write-fio does not: leave one out")
+
+
+def _check(fio: Path | None, application: str | None, phase: int | None, *, typed: bool) -> None:
+    """Refuse options that do not go together."""
+    if fio is not None and typed:
+        raise typer.BadParameter("--rate and --arrivals go with --workload: a job has its own")
+    if application is not None and typed:
+        raise typer.BadParameter(
+            "--rate and --arrivals go with --workload: an application has its own pace"
+        )
+    if phase is not None and application is None:
+        raise typer.BadParameter("--phase is one of an application's: add --application A")
+
+
+def _workloads(
+    source: Sequence[str] | Path | None,
+    target: Target,
+    *,
+    access: Access,
+    seconds: float | None,
+    runs: int | None,
+    arrivals: Arrivals,
+    files: bool,
+) -> tuple[WorkloadAsked, ...]:
+    """What to run; of a fio job the command's own choices go over the job's."""
+    if source is None:
+        return ()
+    if not isinstance(source, Path):
+        typed = read_words(source, USUAL)
+        tell_words(typed)
+        planned = plan_words(
+            typed, access, arrivals=arrivals, seconds=seconds, runs=runs, files=files
+        )
+        return (planned,)
+    read = read_file(source, tell=True, direct=access.direct)
+    jobs = read if files else [without_files(job, target) for job in read]
+    return plan_jobs(jobs, target, access, seconds=seconds, runs=runs, files=files)
+
+
+def _arrivals(rate_per_s: float | None, kind: str | None) -> Arrivals:
+    if kind not in (None, "poisson", "constant"):
+        raise typer.BadParameter(f"--arrivals is poisson or constant, not {kind!r}")
+    if rate_per_s is None:
+        if kind is not None:
+            raise typer.BadParameter(f"--arrivals {kind} needs a rate: add --rate 2000")
+        return Arrivals()
+    return Arrivals("constant" if kind == "constant" else "poisson", rate_per_s)
+
+
+def _kept_options(
+    begun: MeasurementStart, asked: MeasurementAsked, typed: dict[str, Any]
+) -> dict[str, tuple[bool, str]]:
+    """Return of each option whether all workloads began with it, and what they began with.
+
+    Args:
+        begun: what goes on.
+        asked: what was typed of the whole.
+        typed: what was typed of every workload.
+
+    """
+    kept, each = begun.asked or asked, begun.workloads
+    options: dict[str, tuple[Any, list[Any], Callable[[Any], str]]] = {
+        "seconds": (typed["seconds"], [work.seconds for work in each], format_seconds),
+        "runs": (typed["runs"], [work.runs for work in each], str),
+        "rate": (typed["rate"], [work.arrivals.rate_per_s for work in each], "{:g}".format),
+        "arrivals": (typed["arrivals"], [work.arrivals.kind for work in each], str),
+        "placement": (typed["placement"], [work.access.placement for work in each], str),
+        "cache_limit": (
+            typed["cache_limit"] or None,
+            [work.access.cache_limit_bytes for work in each],
+            format_bytes,
+        ),
+        "accuracy": (asked.accuracy, [kept.accuracy], say_percent),
+        "precondition": (asked.precondition_bytes_max, [kept.precondition_bytes_max], format_bytes),
+        "max_bytes": (asked.max_bytes, [kept.max_bytes], format_bytes),
+        "engine": (asked.engine, [kept.engine], str),
+        "seed": (asked.seed, [kept.seed], str),
+    }
+    return {
+        name: (set(before) == {now}, _said(before, say))
+        for name, (now, before, say) in options.items()
+    }
+
+
+def _said(values: Sequence[Any], say: Callable[[Any], str]) -> str:
+    return join_words(
+        ["without it" if value is None else say(value) for value in dict.fromkeys(values)]
+    )
+
+
+def _tell_plan(start: MeasurementStart, before: Measured | None) -> None:
+    """Say what runs, where that is not what was just typed."""
+    workloads = start.workloads
+    if before is None and len(workloads) == 1:
+        return
+    kept = f", {say_count(before.runs_kept, 'run')} kept from before" if before else ""
+    runs = say_count(sum(each.runs for each in workloads), "run")
+    talk(
+        f"measurement {start.study_id[:8]} of {start.system}: {runs} of "
+        f"{say_count(len(workloads), 'workload')}{kept}"
+    )
+
+
+class _Teller(Teller):
+    """Tells of every workload; what was measured is told, whatever became of the next one."""
+
+    def __init__(self, context: typer.Context, asked: MeasurementAsked, *, json: bool) -> None:
+        super().__init__(_tell_plan)
+        self._context, self._asked, self._json = context, asked, json
+
+    def begun(self, start: MeasurementStart, kept: Measured | None) -> None:
+        if kept is not None:
+            typed = self._context.params
+            tell_in_vain(self._context, _kept_options(start, self._asked, typed))
+        super().begun(start, kept)
+
+    def ended(self, item: Measured) -> None:
+        planned, done = len(item.start.workloads), len(item.points)
+        if planned > 1:
+            point = item.points[-1]
+            name = item.names[-1] or say_workload(point.workload)
+            talk(f"  {done:>2} of {planned}  [{name}]: {say_rate(point.result.throughput_mb_s)}")
+
+    def stopped(self, store: Store, start: MeasurementStart, error: BaseException) -> None:
+        with suppress(StoreError):  # refused before anything was begun
+            study = load_measured(store, start.study_id)
+            if study.points:
+                tell(study, KINDS[MEASUREMENT.kind], json=self._json, to_draw=False)
+            if study.status is not Status.DONE:
+                planned = sum(each.runs for each in start.workloads)
+                own, options = start.study_id, resume_options(error)
+                talk(say_kept(study.runs_kept, planned, own, what="runs", options=options))

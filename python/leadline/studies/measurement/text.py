@@ -1,0 +1,481 @@
+"""What a measured point rests on, in sentences: where the bytes came from, who else was there.
+
+Each function takes one result and says one thing; None when there is nothing to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from leadline.record import EngineResult, LatencyUs, Measurement, Offered, OperationSummary
+from leadline.record.measurement import MEASUREMENT, Measured
+from leadline.record.result import NUMBERS
+from leadline.record.survey import SURVEY
+from leadline.record.validation import VALIDATION
+from leadline.record.wording import join_words, say_count, say_rate, say_time
+from leadline.units import format_bytes, format_rate, format_seconds, say_percent
+
+LEAST_SLICES = 8
+"""Quartiles of fewer slices say little; such runs are counted as not classified."""
+
+
+class Outliers(msgspec.Struct, frozen=True):
+    """Slices by class over all points, and the points too short to classify."""
+
+    slices: int
+    mild: int
+    severe: int
+    unclassified_points: int
+
+
+def slice_outliers(points: Sequence[Measurement]) -> Outliers:
+    """Classify the throughput of every slice against the other slices of its own run."""
+    slices = mild = severe = unclassified = 0
+    for point in points:
+        rates = np.array(
+            [part.bytes / part.seconds for part in point.result.intervals if part.seconds > 0]
+        )
+        if len(rates) < LEAST_SLICES:
+            unclassified += 1
+            continue
+        low, high = np.percentile(rates, [25, 75])
+        beyond = np.maximum(low - rates, rates - high)
+        reach = high - low
+        out = int(np.sum(beyond > 3.0 * reach))
+        severe += out
+        mild += int(np.sum(beyond > 1.5 * reach)) - out
+        slices += len(rates)
+    return Outliers(slices, mild, severe, unclassified)
+
+
+OTHERS_MIN_BYTES = 2**20
+OTHERS_MIN_FRAC = 0.05
+"""Others' reads below both are the file system's own bookkeeping and not worth a word."""
+
+CLOCKS = {
+    "tsc": "the processor's time-stamp counter, calibrated",
+    "vdso": "clock_gettime through the vDSO",
+    "virtual": "the simulated system's own clock",
+}
+
+
+def say_source(result: EngineResult) -> str:
+    """Say where the bytes came from, on what that rests, and what could not be checked."""
+    parts = [_share(result), _device(result), _others(result)]
+    if result.provenance.unchecked:
+        parts.append(f"not checked: {'; '.join(result.provenance.unchecked)}")
+    return "; ".join(part for part in parts if part)
+
+
+def _share(result: EngineResult) -> str:
+    share, provenance = result.cached_share, result.provenance
+    if share is None:
+        if result.workload_bytes.read == 0:
+            return "nothing was read"
+        return "how much of the bytes read was cached is not known"
+    if provenance.cached_share_from == "residency":
+        return (
+            f"{say_percent(share)} of the bytes read came from the file cache, as "
+            f"{provenance.probed:,} reads found it when they looked just before"
+        )
+    return (
+        f"{say_percent(share)} of the bytes read did not come from the device, by its counters, "
+        "hence from a cache"
+    )
+
+
+def _device(result: EngineResult) -> str:
+    asked, moved = result.workload_bytes, result.device_bytes
+    said = f"{format_bytes(asked.read)} read and {format_bytes(asked.write)} written"
+    if moved is None and result.warm_up.steady is None:
+        return f"another engine than Leadline's does not look, for {said}"
+    if result.network is not None:
+        return f"the server's devices cannot be seen from here, for {said}"
+    if moved is None:
+        return f"the device's counters cannot be read here, for {said}"
+    return (
+        f"the device read {format_bytes(moved.read)} and wrote {format_bytes(moved.write)} for "
+        f"{said}"
+    )
+
+
+def _others(result: EngineResult) -> str | None:
+    """Reads of the device that this process did not ask for.
+
+    Writes cannot be told apart like this: the kernel writes back when it likes.
+    """
+    own, moved = result.provenance.process_bytes, result.device_bytes
+    if own is None or moved is None:
+        return None
+    others = moved.read - own.read
+    if others < OTHERS_MIN_BYTES or others < OTHERS_MIN_FRAC * moved.read:
+        return None
+    return (
+        f"of the device's reads Leadline asked for {format_bytes(own.read)}, the other "
+        f"{format_bytes(others)} were others' I/O"
+    )
+
+
+def say_network(result: EngineResult) -> str | None:
+    """Say what went over the network, payload and whole, and what the way there is like."""
+    network = result.network
+    if network is None:
+        return None
+    received, data = network.received_bytes, network.payload_received_bytes
+    sent, written = network.sent_bytes, network.payload_sent_bytes
+    said = [
+        f"{format_bytes(received)} received, {format_bytes(data)} of them data",
+        f"{format_bytes(sent)} sent, {format_bytes(written)} of them data",
+        "heads of calls count, those of TCP do not",
+        f"an empty call takes {format_seconds(network.round_trip_us / 1e6)}",
+    ]
+    if network.retransmitted_segments:
+        said.append(f"TCP sent {say_count(network.retransmitted_segments, 'segment')} again")
+    if network.stable_share is not None:
+        said.append(
+            f"the server said of {say_percent(network.stable_share)} of the WRITE calls that they "
+            "were on stable storage when it answered"
+        )
+    if network.commit_s is not None:
+        said.append(
+            f"after the window the server took {format_seconds(network.commit_s)} to put on stable "
+            "storage what was written"
+        )
+    if network.lost_requests:
+        said.append(f"{say_count(network.lost_requests, 'request')} never answered")
+    return "; ".join(said)
+
+
+def say_cache_events(result: EngineResult) -> str | None:
+    """Say what the page cache did meanwhile."""
+    events = result.provenance.cache_events
+    if events is None:
+        return None
+    counts = (
+        (events.charged_pages, "charged"),
+        (events.uncharged_pages, "uncharged"),
+        (events.refaulted_pages, "back after an eviction"),
+    )
+    said = [f"{count:,} pages {what}" for count, what in counts if count is not None]
+    if events.major_faults is not None:
+        said.append(f"{events.major_faults:,} page faults waited for the device")
+    return ", ".join(said) or None
+
+
+def say_latency(latency: LatencyUs) -> str:
+    """Say a span's response times."""
+    shares = {"p50": latency.p50, "p90": latency.p90, "p99": latency.p99, "p99.9": latency.p99_9}
+    said = [f"{name} {_us(value)}" for name, value in {**shares, "max": latency.max}.items()]
+    return f"{_us(latency.mean)} on the average; {', '.join(said)}"
+
+
+def _us(microseconds: float) -> str:
+    return format_seconds(microseconds / 1e6)
+
+
+def span_rows(result: EngineResult) -> list[tuple[str, str]]:
+    """Return an open loop's three spans; a closed loop has one only, which reads and writes say."""
+    spans = result.spans_us
+    if spans is None or spans.due_to_submitted is None or spans.due_to_completed is None:
+        return []
+    return [
+        ("due→submitted", f"{say_latency(spans.due_to_submitted)}: waiting to be sent"),
+        ("submitted→completed", f"{say_latency(spans.submitted_to_completed)}: the target itself"),
+        ("due→completed", f"{say_latency(spans.due_to_completed)}: what a user waits"),
+    ]
+
+
+def say_offered(offered: Offered) -> str:
+    """Say what an open loop offered, what came of it, and who fell short."""
+    text = (
+        f"{offered.rate_per_s:,.6g} requests/s, {offered.completed_per_s:,.6g} completed; of "
+        f"{offered.due:,} due {offered.late_target:,} were late for the target, "
+        f"{offered.late_generator:,} for Leadline, {offered.missed:,} were never sent"
+    )
+    if offered.fell_short is None:
+        return text
+    who = {"target": "the target", "generator": "Leadline's own generator"}[offered.fell_short]
+    return f"{text}; {who} fell short, by {say_percent(offered.shortfall_frac)}"
+
+
+def say_levels(result: EngineResult) -> str | None:
+    """Say the rates of a window that had more than one."""
+    levels = result.levels
+    if len(levels) < 2:
+        return None
+    first, *rest = levels
+    said = [f"{format_rate(first.throughput_mb_s)} for {format_seconds(first.seconds)}"]
+    said += [
+        f"then {format_rate(level.throughput_mb_s)} for {format_seconds(level.seconds)}"
+        for level in rest
+    ]
+    return f"{', '.join(said)}; the mean describes none of them"
+
+
+def say_stalls(result: EngineResult) -> str | None:
+    """Say when nothing completed, the longest stretch first."""
+    stalls = sorted(result.stalls, key=lambda stall: -stall.seconds)
+    if not stalls:
+        return None
+    shown = [
+        f"{format_seconds(stall.seconds)} from {format_seconds(stall.start_s)} on"
+        f"{' (Leadline itself did not run)' if stall.generator else ''}"
+        for stall in stalls[:3]
+    ]
+    more = f" and {len(stalls) - 3} shorter ones" if len(stalls) > 3 else ""
+    return f"nothing completed for {', '.join(shown)}{more}"
+
+
+def say_generator(result: EngineResult) -> str | None:
+    """Say how near the run came to what Leadline itself can do."""
+    generator = result.generator
+    if generator is None:
+        return None
+    share = result.iops.value / generator.ceiling_iops
+    text = (
+        f"{say_percent(share)} of the {generator.ceiling_iops:,.0f} requests/s that Leadline "
+        "reaches here against nothing"
+    )
+    return f"{text}: the number is Leadline's limit, not the target's" if generator.bound else text
+
+
+def say_placement(result: EngineResult) -> str | None:
+    """Say on which processors the issuers ran."""
+    placed = result.placement
+    if placed is None:
+        return None
+    if not placed.pinned:
+        return "wherever the kernel put the issuers"
+    cpus = join_words([str(cpu) for cpu in placed.cpus])
+    return f"each issuer on a processor of its own: {cpus}"
+
+
+def say_precondition(result: EngineResult) -> str | None:
+    """Say what preconditioning wrote and whether the rate settled."""
+    done = result.precondition
+    if done is None:
+        return None
+    ending = "until the rate was on its plateau" if done.plateau else "without reaching a plateau"
+    last = f", {format_rate(done.rounds[-1].throughput_mb_s)} at the end" if done.rounds else ""
+    return (
+        f"{format_bytes(done.bytes)} written in {say_count(len(done.rounds), 'round')} and "
+        f"{format_seconds(done.seconds)}, {ending}{last}"
+    )
+
+
+def say_written(layout: int, precondition: int, workload: int) -> str | None:
+    """Say the wear: what was written in all, and what for."""
+    parts = [
+        f"{format_bytes(size)} {what}"
+        for size, what in (
+            (layout, "to lay the data out"),
+            (precondition, "to precondition"),
+            (workload, "by the workload"),
+        )
+        if size
+    ]
+    total = layout + precondition + workload
+    return f"{format_bytes(total)} in all: {join_words(parts)}" if total else None
+
+
+def say_other_load(result: EngineResult) -> str | None:
+    """Say what else the machine did during the window."""
+    load, said = result.other_load, []
+    if result.foreign_cpu is not None:
+        said.append(f"others used {say_percent(result.foreign_cpu)} of a processor")
+    if load.steal_cpu:
+        said.append(f"the hypervisor gave {say_percent(load.steal_cpu)} of a processor to others")
+    waits = (
+        (load.cpu_pressure, "a processor"),
+        (load.io_pressure, "I/O (ours included)"),
+        (load.memory_pressure, "memory"),
+    )
+    waited = [f"{what} {say_percent(share)}" for share, what in waits if share is not None]
+    if waited:
+        said.append(f"share of the time in which some task waited for {', '.join(waited)}")
+    if load.runnable is not None:
+        said.append(f"{load.runnable} runnable at the end, our issuers included")
+    return "; ".join(said) or None
+
+
+def say_clock(result: EngineResult) -> str | None:
+    """Say which clock the response times were read from."""
+    return CLOCKS[result.clock] if result.clock else None
+
+
+def marks(result: EngineResult) -> str:
+    """Mark a point in a table with the names of what was found in it; empty when nothing was."""
+    found = []
+    if result.generator and result.generator.bound:
+        found.append("generator-bound")
+    if len(result.levels) > 1:
+        found.append(f"level shift ({len(result.levels)} rates)")
+    if result.stalls:
+        found.append(f"stall ({format_seconds(max(s.seconds for s in result.stalls))})")
+    if result.warm_up.steady is False:
+        found.append("not steady")
+    return ", ".join(found)
+
+
+# One measured point on a terminal: how fast, how long, and where the bytes came from.
+
+
+def render_measured(study: Measured) -> RenderableType:
+    """Return the table of every measurement, under the name of its fio job where it has one."""
+    shown: list[RenderableType] = []
+    for name, point in zip(study.names, study.points, strict=True):
+        if name is not None:
+            shown.append(Text(f"\n[{name}]" if shown else f"[{name}]"))
+        shown.append(render_measurement(point))
+    if study.runs:
+        kept = say_count(len(study.runs), "run")
+        shown.append(f"{kept} of the next workload: `leadline measure` goes on with --resume")
+    return Group(*shown)
+
+
+def render_measurement(point: Measurement) -> Table:
+    """Return a table of the point's result that a rich console can print."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in measurement_rows(point):
+        # As text: a warning may hold brackets, which rich would take for markup.
+        table.add_row(name, Text(text))
+    return table
+
+
+def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
+    """Return what is known of a point, by name, in the order in which it is told."""
+    result, iops = point.result, point.result.iops
+    width = result.throughput_mb_s.half_width_frac
+    within = f" ± {say_percent(width)}" if width is not None else ""
+    written = result.written_bytes
+    rows = [
+        ("throughput", say_rate(result.throughput_mb_s, level=True)),
+        ("", f"{iops.value:,.0f} requests/s{within}, from {_took(result)}{_runs(point)}"),
+        ("discipline", _discipline(point)),
+        ("offered", _offered(point)),
+        *span_rows(result),
+        ("reads", _operations(result.read)),
+        ("writes", _operations(result.write)),
+        ("bytes from", say_source(result)),
+        ("network", say_network(result)),
+        ("page cache", say_cache_events(result)),
+        ("levels", say_levels(result)),
+        ("stalls", say_stalls(result)),
+        ("generator", say_generator(result)),
+        ("placement", say_placement(result)),
+        ("processor", _processor(result)),
+        ("other load", say_other_load(result)),
+        ("precondition", say_precondition(result)),
+        ("written", say_written(written.layout, written.precondition, written.workload)),
+        ("warm-up", f"{format_seconds(result.warm_up.seconds)}, {_steadiness(result)}"),
+        ("clock", say_clock(result)),
+        ("admissible", "yes" if result.admissible else f"no: {'; '.join(result.reasons)}"),
+    ]
+    numbers = [(told.title or "", getattr(result, name)) for name, (_, told) in NUMBERS.items()]
+    rows += [(title, str(number)) for title, number in numbers if title and number is not None]
+    rows += [("warning", warning) for warning in (*map(str, point.findings), *result.warnings)]
+    return [(name, text) for name, text in (*rows, ("point", point.point_id)) if text is not None]
+
+
+def _took(result: EngineResult) -> str:
+    return say_time(result.wall_s, simulated=result.simulated is not None)
+
+
+def _runs(point: Measurement) -> str:
+    return f" in {len(point.runs)} runs" if len(point.runs) > 1 else ""
+
+
+def _discipline(point: Measurement) -> str | None:
+    if not point.access.waits:
+        return None
+    said = point.access.discipline
+    return f"{said}: a write that waits for the device has the wait in its response time"
+
+
+def _offered(point: Measurement) -> str | None:
+    offered = point.result.offered
+    if offered is None:
+        return None
+    return f"{point.arrivals.kind} arrivals, {say_offered(offered)}"
+
+
+def _processor(result: EngineResult) -> str:
+    return (
+        f"{say_percent(result.cpu_user)} user, {say_percent(result.cpu_system)} system; "
+        f"{say_percent(result.io_share)} of the time inside I/O calls"
+    )
+
+
+def _steadiness(result: EngineResult) -> str:
+    if result.warm_up.steady is None:
+        return "nobody looked whether it was steady"
+    return "steady" if result.warm_up.steady else "not steady when its time was up"
+
+
+def _operations(summary: OperationSummary) -> str:
+    latency = summary.latency_us
+    if latency is None:
+        return "none"
+    return f"{summary.operations:,} taking {say_latency(latency)}"
+
+
+# A measured point as JSON.
+
+
+def measurement_document(
+    point: Measurement, kind: str = MEASUREMENT.kind, study_id: str | None = None
+) -> dict[str, Any]:
+    """The keys DESIGN.md promises for `measure --json`, and the whole result beside them."""
+    result = point.result
+    return {
+        "point": point.point_id,
+        "survey": study_id if kind == SURVEY.kind else None,
+        "validation": study_id if kind == VALIDATION.kind else None,
+        "workload": point.workload,
+        "arrivals": point.arrivals,
+        **point.access.stored_in(Measurement),
+        "throughput_mb_s": result.throughput_mb_s,
+        "iops": result.iops,
+        "latency_us": result.latency_us,
+        "spans_us": result.spans_us,
+        "offered": result.offered,
+        "cpu_user": result.cpu_user,
+        "cpu_system": result.cpu_system,
+        "cached_share": result.cached_share,
+        "provenance": result.provenance,
+        "levels": result.levels,
+        "stalls": result.stalls,
+        "generator": result.generator,
+        "placement": result.placement,
+        "precondition": result.precondition,
+        "written_bytes": result.written_bytes,
+        "other_load": result.other_load,
+        "admissible": result.admissible,
+        "findings": [each.document() for each in (*point.findings, *result.findings)],
+        "read": result.read,
+        "write": result.write,
+        "runs": point.runs,
+        "facts": point.facts,
+        "result": result,
+    }
+
+
+def measured_document(study: Measured) -> Any:
+    """Measurements as JSON: one alone, several as a list, those of a fio file as its `jobs`."""
+    documents = [
+        measurement_document(point, MEASUREMENT.kind, study.start.study_id)
+        for point in study.points
+    ]
+    if any(each.name is not None for each in study.start.workloads):
+        named = zip(study.names, documents, strict=True)
+        return {"jobs": [{"name": name} | document for name, document in named]}
+    return documents[0] if len(documents) == 1 else documents

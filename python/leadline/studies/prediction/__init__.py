@@ -1,0 +1,1 @@
+"""Workloads predicted from a stored survey, as they are told and drawn."""

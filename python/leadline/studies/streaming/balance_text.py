@@ -1,0 +1,261 @@
+"""Balance as rows of text: every saturation, the models' terms, Amdahl and Case, what-ifs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from leadline.charts.terminal import Terminal, on_terminal
+from leadline.record.balance import (
+    RESOURCE_WORDS,
+    RESOURCES,
+    Balance,
+    PhaseCost,
+    Ratio,
+    Saturation,
+    StreamBalance,
+    Term,
+    WhatIf,
+)
+from leadline.record.wording import say_change, say_count, say_number, say_rate
+from leadline.studies.streaming.answer import compared
+from leadline.studies.streaming.balance import say_changes
+from leadline.studies.streaming.text import (
+    BUS_WORDS,
+    groups_of,
+    not_counted_lines,
+    say_counted,
+    say_ratio,
+    system_name,
+)
+from leadline.units import say_percent
+
+NO_NUMBER = "no number"
+_NOTHING_FRAC = 0.005
+"""A gain below half a percent is none."""
+SATURATION_HEADS = tuple(RESOURCE_WORDS[name] for name in RESOURCES)
+COST_HEADS = ("Disks", "CPU used", "ns per byte: user + kernel", "Instructions per byte", "CPI")
+RATIO_HEADS = ("Disks", "Bus", "Measured (95 %)", "Model", "Corrected", "Terms of the model")
+
+
+class SaturationRow(NamedTuple):
+    """One phase of one system: for every resource the rate that uses it up, and why."""
+
+    system: str
+    phase: str
+    numbers: tuple[str, ...]
+    reasons: tuple[str, ...]
+    first: str
+
+
+def saturation_rows(systems: Sequence[StreamBalance]) -> list[SaturationRow]:
+    """Return all phases in the order of the paper, systems beside each other."""
+    balances = [each for system in systems for each in system.balances]
+    order = groups_of((each.kernel, each.phase) for each in balances)
+    ordered = sorted(balances, key=lambda each: order.index((each.kernel, each.phase)))
+    return [_saturation_row(each) for each in ordered]
+
+
+def _saturation_row(balance: Balance) -> SaturationRow:
+    found = {each.resource: each for each in balance.saturations}
+    return SaturationRow(
+        system_name(balance),
+        f"{balance.kernel} {balance.phase}",
+        tuple(say_saturation(found.get(name)) for name in RESOURCES),
+        tuple(found[name].why if name in found else "" for name in RESOURCES),
+        RESOURCE_WORDS[balance.first] if balance.first else NO_NUMBER,
+    )
+
+
+def say_saturation(saturation: Saturation | None, *, brief: bool = False) -> str:
+    """Write `581 MB/s (570 to 592 MB/s)`, with `≥` where it was never seen to give out.
+
+    Brief is `581`, under a head that has the unit.
+    """
+    number = saturation.mb_s_per_processor if saturation else None
+    if saturation is None or number is None:
+        return "\N{EN DASH}" if brief else NO_NUMBER
+    said = f"{number.value:,.0f}" if brief else say_rate(number)
+    return f"≥ {said}" if saturation.at_least else said
+
+
+class WhatIfRow(NamedTuple):
+    """What other parts would bring a phase."""
+
+    system: str
+    phase: str
+    changes: str
+    before: str
+    after: str
+    gain: str
+
+
+def what_if_rows(systems: Sequence[StreamBalance]) -> list[WhatIfRow]:
+    """Return every what-if of every system."""
+    return [_what_if_row(system.system, each) for system in systems for each in system.what_if]
+
+
+def _what_if_row(system: str, found: WhatIf) -> WhatIfRow:
+    return WhatIfRow(
+        system,
+        f"{found.kernel} {found.phase}",
+        say_changes(found.changes),
+        f"{say_rate(found.before_mb_s)}, {RESOURCE_WORDS[found.limited_before]}",
+        f"{say_rate(found.after_mb_s)}, {RESOURCE_WORDS[found.limited_after]}",
+        say_gain(found),
+    )
+
+
+def say_gain(found: WhatIf) -> str:
+    """Write `+67 % (+64 to +69 %)`, or `nothing`."""
+    return "nothing" if abs(found.gain_frac.value) < _NOTHING_FRAC else say_change(found.gain_frac)
+
+
+class AmdahlRow(NamedTuple):
+    """The rule of Amdahl and Case for one phase."""
+
+    system: str
+    phase: str
+    mips: str
+    memory: str
+    io: str
+
+
+def amdahl_rows(systems: Sequence[StreamBalance]) -> list[AmdahlRow]:
+    """Return the phases for which the rule can be said."""
+    return [
+        AmdahlRow(
+            system_name(each),
+            f"{each.kernel} {each.phase}",
+            f"{each.amdahl.mips:,.0f} ({each.amdahl.mips_source})",
+            say_number(each.amdahl.memory_mb_per_mips),
+            say_number(each.amdahl.io_mbit_s_per_mips),
+        )
+        for system in systems
+        for each in system.balances
+        if each.amdahl is not None
+    ]
+
+
+class NumberRow(NamedTuple):
+    """One phase of one system at a number of disks."""
+
+    system: str
+    phase: str
+    cells: tuple[str, ...]
+
+
+def cost_rows(systems: Sequence[StreamBalance]) -> list[NumberRow]:
+    """Return what every phase costs the processor (AD98 Fig. 8)."""
+    return [
+        NumberRow(system.system, f"{cost.kernel} {cost.phase}", _cost_cells(cost))
+        for system in systems
+        for cost in system.costs
+    ]
+
+
+def _cost_cells(cost: PhaseCost) -> tuple[str, ...]:
+    user, kernel = cost.cpu_user_ns_per_byte.value, cost.cpu_system_ns_per_byte.value
+    return (
+        str(cost.disks),
+        say_percent(cost.cpu_utilisation.value),
+        f"{user:.2f} + {kernel:.2f}",
+        say_counted(cost.instructions_per_byte),
+        say_counted(cost.cycles_per_instruction),
+    )
+
+
+def ratio_rows(systems: Sequence[StreamBalance]) -> list[NumberRow]:
+    """Return measured beside modelled bytes of both buses, with the terms of the model."""
+    return [
+        NumberRow(system.system, f"{ratio.kernel} {ratio.phase}", _ratio_cells(ratio))
+        for system in systems
+        for ratio in system.ratios
+    ]
+
+
+def _ratio_cells(ratio: Ratio) -> tuple[str, ...]:
+    return (
+        str(ratio.disks),
+        BUS_WORDS[ratio.bus],
+        say_ratio(ratio),
+        say_number(ratio.modelled),
+        "none" if ratio.corrected is None else say_number(ratio.corrected),
+        "; ".join(say_term(term) for term in (*ratio.terms, *ratio.corrections)),
+    )
+
+
+def say_term(term: Term) -> str:
+    """Write `0.5 copy into the match buffer`."""
+    return f"{say_number(term.coefficient)} {term.name}"
+
+
+def say_systems(systems: Sequence[StreamBalance]) -> list[tuple[str, str]]:
+    """Say of every system what was measured."""
+    return [(f"{each.system}, {each.platform}", _say_parts(each)) for each in systems]
+
+
+def _say_parts(said: StreamBalance) -> str:
+    processors = "1 processor" if said.processors == 1 else f"{said.processors:g} processors"
+    return f"{processors}, {say_count(said.disks, 'disk')}, study {said.study_id[:8]}"
+
+
+# Balance on a terminal: the sentence, and which resource gives out at which disk bandwidth.
+
+
+@on_terminal
+def render_balance(
+    terminal: Terminal, systems: Sequence[StreamBalance]
+) -> Iterator[RenderableType]:
+    """Tell for every system its sentences, its table, what-ifs and doubts."""
+    yield from terminal.sentences(compared(systems))
+    for said in systems:
+        if len(systems) > 1:
+            yield terminal.text(f"{said.system}, {said.platform}", "bold")
+        yield from terminal.sentences(said.sentences if len(systems) == 1 else said.sentences[:1])
+        if any(each.order for each in said.balances):
+            yield Text("")
+            yield Text("MB/s of disk bandwidth per processor at which it is used up:")
+            yield _table(terminal, said.balances)
+        if said.what_if:
+            yield Text("What other parts would bring, and what gives out then:")
+            yield _what_if(terminal, said.what_if)
+        yield from map(terminal.text, not_counted_lines(said.not_measurable))
+        yield from terminal.warnings(said.findings)
+
+
+def _table(terminal: Terminal, balances: Sequence[Balance]) -> Table:
+    rows = []
+    platforms = {each.platform for each in balances}
+    for each in balances:
+        found = {saturation.resource: saturation for saturation in each.saturations}
+        name = f"{each.kernel} {each.phase}"
+        cells = [say_saturation(found.get(resource), brief=True) for resource in RESOURCES]
+        first = RESOURCE_WORDS[each.first] if each.first else NO_NUMBER
+        shown = f"{system_name(each)}: {name}" if len(platforms) > 1 else name
+        rows.append([shown, *cells, first])
+    return terminal.table(["Phase", *(RESOURCE_WORDS[name] for name in RESOURCES), "First"], rows)
+
+
+def _what_if(terminal: Terminal, found: Sequence[WhatIf]) -> Table:
+    rows = []
+    asked = list(dict.fromkeys(say_changes(each.changes) for each in found))
+    for name in dict.fromkeys(f"{each.kernel} {each.phase}" for each in found):
+        own = {
+            say_changes(each.changes): each
+            for each in found
+            if f"{each.kernel} {each.phase}" == name
+        }
+        now = f"{next(iter(own.values())).before_mb_s.value:,.0f}"
+        cells = [_gain(own[change]) if change in own else "" for change in asked]
+        rows.append([name, now, *cells])
+    return terminal.table(["Phase", "MB/s now", *asked], rows)
+
+
+def _gain(found: WhatIf) -> str:
+    gain = say_gain(found).partition(" (")[0]
+    return f"{gain}, {RESOURCE_WORDS[found.limited_after]}"
