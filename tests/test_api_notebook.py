@@ -97,7 +97,7 @@ def test_without_charts_a_plot_names_what_to_install(
     def lacking(*_: object) -> None:
         raise ModuleNotFoundError("No module named 'altair'", name="altair")
 
-    monkeypatch.setattr("leadline.api.studies.charts_of", lacking)
+    monkeypatch.setattr("leadline.studies.validation.charts.charts_of", lacking)
     with pytest.raises(ChartsMissing, match=r"pip install 'leadline\[charts\]'"):
         study.plot()
     assert "altair" not in repr(sys.exc_info())

@@ -15,7 +15,7 @@ from rich.console import Console
 import experiment_fixture as made
 from leadline.charts.images import ReportError
 from leadline.record.workbench import Experiment
-from leadline.studies.workbench.page import require_experiment_format, save_experiment
+from leadline.studies.workbench.page import require_format, save_experiment
 from leadline.studies.workbench.tables import render_experiment
 
 
@@ -123,7 +123,7 @@ def test_pictures_are_saved_the_first_under_the_name_that_was_asked(
 
 def test_what_cannot_be_written_is_refused_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"an experiment as '\.doc'; use \.html, \.csv"):
-        require_experiment_format(tmp_path / "p.doc")
+        require_format(tmp_path / "p.doc")
     with pytest.raises(ReportError, match=r"as '\.doc'"):
         save_experiment(peak(), tmp_path / "p.doc")
     (tmp_path / "taken.html").mkdir()

@@ -73,7 +73,7 @@ def _page(name: str, folder: Path) -> str:
         with open_store(str(kept), reading=True) as store:
             found = find_study(store, KINDS[name])
             kind = TOLD[found.kind]
-            kind.save(store, kind.load(store, found.start.study_id), path, ())
+            kind.drawn.save_study(store, kind.load(store, found.start.study_id), path, ())
     return path.read_text(encoding="utf-8")
 
 

@@ -45,7 +45,7 @@ def test_a_study_is_found_told_exported_and_drawn(store: str, tmp_path: Path, ki
         study = able.load(kept, study_id)
         assert json.loads(msgspec.json.encode(able.document(study)))
         rows = able.rows(kept, study_id)
-        able.save(kept, study, page, ())
+        able.drawn.save_study(kept, study, page, ())
     console = Console(width=100)
     with console.capture() as said:
         console.print(able.render(study))

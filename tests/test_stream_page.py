@@ -27,7 +27,7 @@ from leadline.studies.streaming.balance_text import render_balance
 from leadline.studies.streaming.page import (
     render_balance_html,
     render_stream_html,
-    require_stream_format,
+    require_format,
     save_balance,
     save_stream,
 )
@@ -247,7 +247,7 @@ def test_pictures_are_saved_the_first_under_the_name_that_was_asked(
 def test_a_file_that_cannot_be_written_is_refused_with_what_to_do(tmp_path: Path) -> None:
     study = made.run_study()
     with pytest.raises(ReportError, match=r"as '\.doc'; use \.html, \.csv"):
-        require_stream_format(tmp_path / "s.doc")
+        require_format(tmp_path / "s.doc")
     (tmp_path / "taken.html").mkdir()
     saves: list[Callable[[], None]] = [
         lambda: save_stream(study, tmp_path / "taken.html"),

@@ -140,8 +140,7 @@ def imports(path: Path) -> Iterator[str]:
             parts = name.split(".")
             if parts[0] == "leadline" and len(parts) > 1 and not parts[1].startswith("_"):
                 yield ".".join(parts[1:])
-        names_kinds = path.name == "registry.py"  # the one place that does
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "late" and not names_kinds:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "late":
             where = ast.literal_eval(node.args[0])
             yield where.removeprefix("leadline.").partition(":")[0]
 

@@ -23,7 +23,7 @@ from leadline.record import kinds as record_kinds
 from leadline.record.study import Records, Status, StudyStart, Took
 from leadline.store import Store, _sql, open_store
 from leadline.store import Stored as StoredStudy
-from leadline.studies import registry as report_kinds
+from leadline.studies import registry
 
 
 class TideStart(StudyStart, frozen=True, kw_only=True):
@@ -62,17 +62,21 @@ def rows(store: Store, study_id: str) -> list[dict[str, Any]]:
     return [msgspec.structs.asdict(item) for item in store.items(study_id)]
 
 
-def save(_store: Store, study: Tides, path: Path, _beside: Sequence[str]) -> None:
+def save_study(_store: Store, study: Tides, path: Path, _beside: Sequence[str]) -> None:
     path.write_text(f"<p>{len(study.readings)} readings</p>", encoding="utf-8")
 
 
-KIND = report_kinds.Kind(
+def require_format(path: Path) -> None:
+    assert path.suffix == ".html"
+
+
+KIND = registry.Kind(
     TIDE,
     load=load,
     document=lambda study: {"readings": study.readings},
     render=lambda study: Group(*(f"{reading.metres} m" for reading in study.readings)),
     rows=rows,
-    save=save,
+    page=__name__,
     ending=".html",
 )
 
@@ -86,8 +90,8 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ]:
         monkeypatch.setattr(module, "KINDS", lines)
     monkeypatch.setitem(_sql._BY_NAME, "tide", TIDE)  # made of the lines above
-    monkeypatch.setitem(report_kinds.KINDS, "tide", KIND)  # report/kinds.py
-    monkeypatch.setitem(app.COMMANDS, "tide", "Measure a tide.")  # cli/app.py
+    monkeypatch.setitem(registry.HOMES, "tide", __name__)  # studies/registry.py
+    monkeypatch.setitem(app.COMMANDS, "tide", "Measure a tide.")  # app.py
     path = tmp_path / "store.sqlite"
     start = TideStart(study_id="a" * 32, system="harbour", started_at="2026-01-01T00:00:00+00:00")
     with open_store(str(path)) as kept:

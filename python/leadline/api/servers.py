@@ -15,7 +15,7 @@ from leadline.record import Interval
 from leadline.record.workbench import EXPERIMENT, Experiment, Level, PeakRate, Surface
 from leadline.store import open_store
 from leadline.studies.conduct import conduct
-from leadline.studies.registry import charts_of
+from leadline.studies.registry import KINDS
 from leadline.studies.workbench.experiments.read import load_experiment
 from leadline.studies.workbench.study import ExperimentStudy, Where, peak_of, surface_of
 from leadline.studies.workbench.tables import trial_rows
@@ -160,7 +160,7 @@ class MeasuredServer:
             NoChart: none of this name, or nothing to draw.
 
         """
-        return chosen(lambda: charts_of(EXPERIMENT.kind, self.experiment), name)
+        return chosen(lambda: KINDS[EXPERIMENT.kind].drawn.charts_of(self.experiment), name)
 
     def __repr__(self) -> str:
         return "\n".join([*self.experiment.sentences, *map(str, self.experiment.findings)])

@@ -13,7 +13,7 @@ from leadline.record.balance import Bound
 from leadline.record.streaming import STREAM, KernelName, StreamResult, StreamStudy
 from leadline.store import open_store
 from leadline.studies.conduct import Watcher, conduct
-from leadline.studies.registry import charts_of
+from leadline.studies.registry import KINDS
 from leadline.studies.streaming.measured import phase_rows
 from leadline.studies.streaming.plan import BUDGET_S, Wanted, plan_run
 from leadline.studies.streaming.run import bound_of
@@ -121,7 +121,7 @@ class StreamedData:
             NoChart: none of this name, or nothing to draw.
 
         """
-        return chosen(lambda: charts_of(STREAM.kind, self.study), name)
+        return chosen(lambda: KINDS[STREAM.kind].drawn.charts_of(self.study), name)
 
     def __repr__(self) -> str:
         return "\n".join([f"Stream of {self.study.start.system}", *self.study.sentences])

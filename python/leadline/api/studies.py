@@ -19,7 +19,7 @@ from leadline.record.survey import SURVEY
 from leadline.record.wording import say_rate, say_workload
 from leadline.record.workbench import EXPERIMENT
 from leadline.store import open_store
-from leadline.studies.registry import KINDS, Kind, charts_of, find_study
+from leadline.studies.registry import KINDS, Kind, find_study
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +55,7 @@ class StoredStudy:
 
         """
         with open_store(self.where, reading=True) as kept:
-            self._kind.save(kept, self.study, Path(path), ())
+            self._kind.drawn.save_study(kept, self.study, Path(path), ())
 
     def plot(self, name: str | None = None) -> Any:
         """Return a chart of its page for a notebook, an Altair chart: the first, or by name.
@@ -65,7 +65,7 @@ class StoredStudy:
             NoChart: none of this name, or nothing to draw.
 
         """
-        return chosen(lambda: charts_of(self.kind, self.study), name)
+        return chosen(lambda: KINDS[self.kind].drawn.charts_of(self.study), name)
 
     @property
     def _kind(self) -> Kind:

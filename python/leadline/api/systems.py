@@ -38,7 +38,7 @@ from leadline.record.wording import say_rate, say_workload
 from leadline.store import open_store
 from leadline.studies.application import load_application
 from leadline.studies.conduct import Reached, conduct
-from leadline.studies.registry import charts_of
+from leadline.studies.registry import KINDS
 from leadline.studies.survey import LEARN_FRAC, Asked, SurveyStudy, usual_budget_s
 from leadline.studies.survey.study import load_survey
 from leadline.studies.survey.text import level_rows
@@ -204,7 +204,7 @@ class SurveyedSystem:
             NoChart: none of this name, or nothing to draw.
 
         """
-        return chosen(lambda: charts_of(SURVEY.kind, self), name)
+        return chosen(lambda: KINDS[SURVEY.kind].drawn.charts_of(self), name)
 
     def __repr__(self) -> str:
         return "\n".join([f"Survey of {self.survey.start.system}", *self.survey.sentences])

@@ -10,8 +10,8 @@ import typer
 from leadline.late import late
 from leadline.record.wording import say_count
 from leadline.store import Store
-from leadline.studies.registry import KINDS, StoredSurvey, find_study
-from leadline.studies.validation.run import load_validation
+from leadline.studies.registry import KINDS, find_study
+from leadline.studies.survey.text import StoredSurvey
 from leadline.terminal.context import Context
 from leadline.terminal.options import Force, require_new
 from leadline.terminal.talk import talk
@@ -73,9 +73,9 @@ def command(
     check(path)
     if charts is not None:
         from leadline.studies.survey.page import save_all_charts  # noqa: PLC0415 - it loads Altair
-        from leadline.studies.validation.charts import checked_by  # noqa: PLC0415 - the same
+        from leadline.studies.validation.charts import checked_in  # noqa: PLC0415 - the same
 
-        checked = checked_by(load_validation(store, study.start.study_id))
+        checked = checked_in(store, study.start.study_id)
         save_all_charts(study.survey, charts, "svg", checked, check)
         talk(f"wrote the charts to {charts}")
     draw(store, study, kind, path, beside or ())

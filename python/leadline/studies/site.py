@@ -99,7 +99,7 @@ def _entry(store: Store, item: Summary, folder: Path) -> Entry:
         kind = KINDS[found.kind]
         study = kind.load(store, item.study_id)
         said = kind.headline(study)
-        kind.save(store, study, folder / page, ())
+        kind.drawn.save_study(store, study, folder / page, ())
     except LeadlineError as error:
         page, why = "", str(error)
     except Exception as error:  # a defect in one drawing keeps no other from its page

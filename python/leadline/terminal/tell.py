@@ -50,7 +50,7 @@ def usual_output(study: Any, kind: Kind) -> Path:
 def draw(store: Store, study: Any, kind: Kind, path: Path, beside: Sequence[str]) -> None:
     """Write a study to a file."""
     require_output(path, kind)
-    kind.save(store, study, path, beside)
+    kind.drawn.save_study(store, study, path, beside)
     talk(f"wrote {path}")
 
 
@@ -58,7 +58,7 @@ def require_output(path: Path | None, kind: Kind) -> None:
     """Refuse a file that could not be written after a run."""
     if path is not None:
         require_directory(path)
-        kind.require_format(path)
+        kind.drawn.require_format(path)
 
 
 def require_directory(path: Path) -> None:

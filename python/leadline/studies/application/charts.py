@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 
@@ -13,6 +15,7 @@ from leadline.charts.plain_page import PlainPage, PlainTable, plain_pdf, render_
 from leadline.charts.saving import Forms
 from leadline.charts.theme import SYSTEM_SHAPES
 from leadline.record.application import Application
+from leadline.store import Store
 from leadline.studies.application import text as tables
 from leadline.studies.application.text import application_document
 from leadline.units import format_bytes, say_percent
@@ -103,7 +106,7 @@ def _subtitle(study: Application) -> str:
 _FORMS = Forms("an application", ".html, .svg, .png or .pdf")
 
 
-def require_application_format(path: Path) -> None:
+def require_format(path: Path) -> None:
     """Refuse what it cannot be drawn as, before a trace is read."""
     _FORMS.require(path)
 
@@ -159,3 +162,13 @@ def application_page(study: Application) -> PlainPage:
 def _files(study: Application) -> list[PlainTable]:
     rows = tables.file_rows(study)
     return [PlainTable("Files", tables.FILE_HEADS, rows)] if rows else []
+
+
+def save_study(_store: Store, study: Application, path: Path, _beside: Sequence[str]) -> None:
+    """Draw a study to a file; nothing is drawn beside it."""
+    save_application(study, path)
+
+
+def charts_of(study: Application) -> dict[str, Any]:
+    """Return every chart of its page by name, the one to look at first before the others."""
+    return application_charts(study)

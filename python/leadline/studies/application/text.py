@@ -11,6 +11,7 @@ from rich.text import Text
 
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.record.application import (
+    APPLICATION,
     Application,
     CallCount,
     Capture,
@@ -20,6 +21,9 @@ from leadline.record.application import (
 )
 from leadline.record.application.reuse import MissRatio
 from leadline.record.wording import say_number
+from leadline.studies.application.characterize import load_application
+from leadline.studies.application.streams import stream_rows as rows_to_export
+from leadline.studies.registry import Kind, first
 from leadline.units import format_bytes, format_seconds, say_percent
 
 FIVE_HEADS = ("", "unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num", "In I/O")
@@ -249,3 +253,15 @@ def _capture(capture: Capture | None) -> dict[str, Any] | None:
         "bytes_off": capture.bytes_off,
         "lost_share": capture.lost_share,
     }
+
+
+KIND = Kind(
+    APPLICATION,
+    load=load_application,
+    document=application_document,
+    render=render_application,
+    rows=lambda store, study_id: rows_to_export(load_application(store, study_id)),
+    page="leadline.studies.application.charts",
+    ending="-application.html",
+    headline=lambda study: first(study.found.sentences),
+)

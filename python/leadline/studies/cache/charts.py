@@ -31,6 +31,7 @@ from leadline.charts.scale import wants_log
 from leadline.charts.theme import SYSTEM_SHAPES
 from leadline.record import CacheStudy, Curve, FileCache
 from leadline.record.wording import say_bytes
+from leadline.store import Store
 from leadline.studies.cache.text import EVIDENCE_HEADS, SIZE_HEADS, evidence_rows, size_rows
 from leadline.studies.cache.write_costs import HEADS, discipline_rows
 from leadline.units import format_bytes
@@ -110,6 +111,7 @@ _FORMS = Forms(
     ".html, .svg, .png or .pdf",
     nothing="nothing was measured yet: go on with leadline cache … --resume",
 )
+require_format = _FORMS.require
 
 
 def save_cache(study: CacheStudy, path: Path) -> None:
@@ -161,3 +163,13 @@ def cache_page(study: CacheStudy) -> PlainPage:
         ],
         document=study,
     )
+
+
+def save_study(_store: Store, study: CacheStudy, path: Path, _beside: Sequence[str]) -> None:
+    """Draw a study to a file; nothing is drawn beside it."""
+    save_cache(study, path)
+
+
+def charts_of(study: CacheStudy) -> dict[str, Any]:
+    """Return every chart of its page by name, the one to look at first before the others."""
+    return cache_charts(study)

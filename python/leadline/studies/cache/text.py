@@ -11,8 +11,11 @@ from rich.text import Text
 from leadline.charts.curve_lines import level_lines
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.record import CacheSize, CacheStart, CacheStudy, Curve, FileCache, WritePolicy
+from leadline.record.file_cache import CACHE
 from leadline.record.wording import say_bytes, say_rate, say_share
+from leadline.studies.cache.study import load_study
 from leadline.studies.cache.write_costs import HEADS, discipline_rows
+from leadline.studies.registry import Kind, first, stored_points
 
 KINDS = ("reads", "writes")
 SIZE_HEADS = ("", "File cache holds (95 %)", "Of memory", "In it", "Beyond")
@@ -131,3 +134,15 @@ def study_document(study: CacheStudy) -> dict[str, Any]:
         "sentences": found.sentences,
         "findings": [each.document() for each in study.findings],
     }
+
+
+KIND = Kind(
+    CACHE,
+    load=load_study,
+    document=study_document,
+    render=render_cache_study,
+    rows=stored_points(CACHE),
+    page="leadline.studies.cache.charts",
+    ending="-cache.html",
+    headline=lambda study: first(study.cache.sentences),
+)

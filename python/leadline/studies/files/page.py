@@ -17,7 +17,9 @@ from leadline.inert import to_csv
 from leadline.record.files import FilesRow, FilesStudy
 from leadline.record.jobs.file_test import FILE_PROGRAMS, KBYTE
 from leadline.record.wording import say_count
+from leadline.store import Store
 from leadline.studies.files.plan import number_rows
+from leadline.studies.files.run import load_files
 from leadline.studies.files.text import (
     NOT_MEASURED,
     SUSPECT,
@@ -172,7 +174,7 @@ _FORMS = Forms(
     ".html, .csv, .txt (the paper's table), .svg, .png or .pdf",
     nothing="nothing was measured, so there is nothing to draw",
 )
-require_files_format = _FORMS.require
+require_format = _FORMS.require
 
 
 def save_files(study: FilesStudy, path: Path, others: Sequence[FilesStudy] = ()) -> None:
@@ -202,3 +204,13 @@ def _pdf(study: FilesStudy) -> bytes:
     told = [headline(study), *study.sentences]
     sheet = Sheet(table_of(study).title, sub, told, study.findings, files_charts(study))
     return paged_pdf(sheet)
+
+
+def save_study(store: Store, study: FilesStudy, path: Path, beside: Sequence[str]) -> None:
+    """Draw a study to a file, with others below it."""
+    save_files(study, path, [load_files(store, ref) for ref in beside])
+
+
+def charts_of(study: FilesStudy) -> dict[str, Any]:
+    """Return every chart of its page by name, the one to look at first before the others."""
+    return files_charts(study)

@@ -15,10 +15,13 @@ from rich.text import Text
 
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.record import Interval
-from leadline.record.files import FilesRow, FilesStudy
+from leadline.record.files import FILES, FilesRow, FilesStudy
 from leadline.record.jobs.file_test import FILE_PROGRAMS
 from leadline.record.wording import join_words, say_count, say_interval, say_rate
 from leadline.studies.files.explain import mb_s, say_system
+from leadline.studies.files.plan import number_rows
+from leadline.studies.files.run import load_files
+from leadline.studies.registry import Kind
 from leadline.units import format_bytes, say_span
 
 NOT_MEASURED = "n.m."
@@ -383,3 +386,15 @@ def _row(row: FilesRow) -> dict[str, Any]:
         "raw_percent": row.raw_percent and row.raw_percent.value,
         "raw_percent_interval": row.raw_percent,
     }
+
+
+KIND = Kind(
+    FILES,
+    load=load_files,
+    document=files_document,
+    render=render_files,
+    rows=lambda store, study_id: number_rows(load_files(store, study_id)),
+    page="leadline.studies.files.page",
+    ending="-files.html",
+    headline=headline,
+)

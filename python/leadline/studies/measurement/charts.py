@@ -19,8 +19,9 @@ from leadline.record import Measurement
 from leadline.record.finding import Finding
 from leadline.record.measurement import Measured
 from leadline.record.wording import say_rate, say_workload
-from leadline.studies.measurement.text import measurement_rows
-from leadline.units import format_rate, format_seconds, say_span
+from leadline.store import Store
+from leadline.studies.measurement.text import measurement_rows, sentences_of, under_name
+from leadline.units import format_rate, format_seconds
 
 SLICES_MIN = 4
 """Fewer slices of a window draw no course."""
@@ -165,6 +166,7 @@ _FORMS = Forms(
     ".html, .svg, .png or .pdf",
     nothing="no response times and no slices of a window are stored, so there is nothing to draw",
 )
+require_format = _FORMS.require
 
 
 def save_measurement(study: Measured, path: Path) -> None:
@@ -199,7 +201,7 @@ def measurement_page(study: Measured) -> PlainPage:
         warnings=list(_findings(points)),
         charts=measurement_charts(study),
         tables=[
-            PlainTable(_named(name, say_workload(point.workload)), (), measurement_rows(point))
+            PlainTable(under_name(name, say_workload(point.workload)), (), measurement_rows(point))
             for name, point in zip(study.names, points, strict=True)
         ],
         document=list(points),
@@ -212,27 +214,11 @@ def _findings(points: Sequence[Measurement]) -> Iterator[Finding]:
         yield from point.result.findings
 
 
-def sentences_of(study: Measured) -> list[str]:
-    """Say the answer first: of several measurements how far they reach."""
-    told = list(map(_sentence, study.names, study.points))
-    if len(told) < 2:
-        return told
-    rates = sorted(point.result.throughput_mb_s.value for point in study.points)
-    span = say_span(format_rate(rates[0]), format_rate(rates[-1]))
-    return [f"{len(told)} workloads, {span}.", *told]
+def save_study(_store: Store, study: Measured, path: Path, _beside: Sequence[str]) -> None:
+    """Draw a study to a file; nothing is drawn beside it."""
+    save_measurement(study, path)
 
 
-def _sentence(name: str | None, point: Measurement) -> str:
-    result = point.result
-    rate = say_rate(result.throughput_mb_s, level=True)
-    times = [
-        f"{what} p99 {format_seconds(one.latency_us.p99 / 1e6)}"
-        for what, one in (("reads", result.read), ("writes", result.write))
-        if one.latency_us is not None
-    ]
-    said = _named(name, "; ".join((f"{rate}, {result.iops.value:,.0f} requests/s", *times)))
-    return said if result.admissible else f"{said}; not admissible"
-
-
-def _named(name: str | None, said: str) -> str:
-    return said if name is None else f"{name}: {said}"
+def charts_of(study: Measured) -> dict[str, Any]:
+    """Return every chart of its page by name, the one to look at first before the others."""
+    return measurement_charts(study)

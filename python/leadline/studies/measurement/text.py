@@ -20,7 +20,10 @@ from leadline.record.result import NUMBERS
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.record.wording import join_words, say_count, say_rate, say_time
-from leadline.units import format_bytes, format_rate, format_seconds, say_percent
+from leadline.store import Store
+from leadline.studies.measurement.plan import load_measured
+from leadline.studies.registry import Kind, first, point_rows
+from leadline.units import format_bytes, format_rate, format_seconds, say_percent, say_span
 
 LEAST_SLICES = 8
 """Quartiles of fewer slices say little; such runs are counted as not classified."""
@@ -479,3 +482,46 @@ def measured_document(study: Measured) -> Any:
         named = zip(study.names, documents, strict=True)
         return {"jobs": [{"name": name} | document for name, document in named]}
     return documents[0] if len(documents) == 1 else documents
+
+
+def sentences_of(study: Measured) -> list[str]:
+    """Say the answer first: of several measurements how far they reach."""
+    told = list(map(_sentence, study.names, study.points))
+    if len(told) < 2:
+        return told
+    rates = sorted(point.result.throughput_mb_s.value for point in study.points)
+    span = say_span(format_rate(rates[0]), format_rate(rates[-1]))
+    return [f"{len(told)} workloads, {span}.", *told]
+
+
+def _sentence(name: str | None, point: Measurement) -> str:
+    result = point.result
+    rate = say_rate(result.throughput_mb_s, level=True)
+    times = [
+        f"{what} p99 {format_seconds(one.latency_us.p99 / 1e6)}"
+        for what, one in (("reads", result.read), ("writes", result.write))
+        if one.latency_us is not None
+    ]
+    said = under_name(name, "; ".join((f"{rate}, {result.iops.value:,.0f} requests/s", *times)))
+    return said if result.admissible else f"{said}; not admissible"
+
+
+def under_name(name: str | None, said: str) -> str:
+    """Put a name before what is said, where there is one."""
+    return said if name is None else f"{name}: {said}"
+
+
+def _rows(store: Store, study_id: str) -> list[dict[str, Any]]:
+    return point_rows(load_measured(store, study_id).points, MEASUREMENT, study_id)
+
+
+KIND = Kind(
+    MEASUREMENT,
+    load=load_measured,
+    document=measured_document,
+    render=render_measured,
+    rows=_rows,
+    page="leadline.studies.measurement.charts",
+    ending="-measurement.html",
+    headline=lambda study: first(sentences_of(study)),
+)

@@ -17,10 +17,12 @@ from leadline.record.balance import Balance, Saturation, StreamBalance
 from leadline.record.streaming import Platform, StreamStudy
 from leadline.record.wording import say_count
 from leadline.record.workload import interval_columns
+from leadline.store import Store
 from leadline.studies.facts import fact_rows
 from leadline.studies.streaming import balance_text as table
 from leadline.studies.streaming.answer import balance_of, compared
 from leadline.studies.streaming.measured import phase_rows as rows_to_export
+from leadline.studies.streaming.run import load_stream
 from leadline.studies.streaming.text import (
     PHASE_HEADS,
     capacity_rows,
@@ -146,7 +148,7 @@ _FORMS = Forms(
     ".html, .csv, .svg, .png or .pdf",
     nothing="nothing was measured that can be drawn; give a .csv or .html file",
 )
-require_stream_format = _FORMS.require
+require_format = _FORMS.require
 
 
 def save_stream(study: StreamStudy, path: Path, others: Sequence[StreamStudy] = ()) -> None:
@@ -237,3 +239,13 @@ def _saturation_row(
         "first": saturation.resource == balance.first,
         "why": saturation.why,
     }
+
+
+def save_study(store: Store, study: StreamStudy, path: Path, beside: Sequence[str]) -> None:
+    """Draw a study to a file, with others below it."""
+    save_stream(study, path, [load_stream(store, ref) for ref in beside])
+
+
+def charts_of(study: StreamStudy) -> dict[str, Any]:
+    """Return every chart of its page by name, the one to look at first before the others."""
+    return stream_charts(study, balance_of(study))

@@ -30,6 +30,7 @@ from leadline.record.balance import (
 )
 from leadline.record.streaming import (
     KERNELS,
+    STREAM,
     Capacities,
     PhaseResult,
     StreamResult,
@@ -38,11 +39,13 @@ from leadline.record.streaming import (
 )
 from leadline.record.wording import say_count, say_interval, say_number, say_rate
 from leadline.stats.arithmetic import inverse, scaled
+from leadline.studies.registry import Kind, first
 from leadline.studies.streaming.answer import balance_of
 from leadline.studies.streaming.balance import fell_short
 from leadline.studies.streaming.measured import Cell, bound, cells_of, phase_document
+from leadline.studies.streaming.measured import phase_rows as rows_to_export
 from leadline.studies.streaming.resources import more_than_all
-from leadline.studies.streaming.run import bound_of, throughput_of
+from leadline.studies.streaming.run import bound_of, load_stream, throughput_of
 from leadline.units import format_bytes, format_rate, format_seconds, say_percent, say_span
 
 # Phases of kernels in the order of the paper, for charts, tables and terminals alike.
@@ -462,3 +465,15 @@ def result_document(result: StreamResult) -> dict[str, Any]:
         "check": result.check,
         "phases": [phase_document(phase) for phase in result.phases],
     }
+
+
+KIND = Kind(
+    STREAM,
+    load=load_stream,
+    document=stream_document,
+    render=render_stream,
+    rows=lambda store, study_id: rows_to_export(load_stream(store, study_id)),
+    page="leadline.studies.streaming.page",
+    ending="-stream.html",
+    headline=lambda study: first(sentences_of_study(study)),
+)

@@ -13,10 +13,11 @@ from leadline.record import Access, Measurement, SurveyStart
 from leadline.record.survey import SURVEY
 from leadline.store import Store
 from leadline.studies.conduct import Reached, conduct
-from leadline.studies.registry import KINDS, StoredSurvey
+from leadline.studies.registry import KINDS
 from leadline.studies.survey import LEARN_FRAC, Asked, SurveyStudy, usual_budget_s
 from leadline.studies.survey.plan import BLOCK_BYTES
 from leadline.studies.survey.study import load_survey
+from leadline.studies.survey.text import StoredSurvey
 from leadline.terminal.context import Context
 from leadline.terminal.options import (
     CacheLimit,

@@ -30,11 +30,14 @@ from leadline.errors import LeadlineError
 from leadline.models import Predictor
 from leadline.models.ranges import SIZE_SHARE_MAX, Ranges
 from leadline.record import PARAMETERS, Curve, Measurement, Region, Survey
+from leadline.record.validation import VALIDATION
 from leadline.record.wording import PARAMETER_TITLES, say_place, say_value
 from leadline.record.workload import FRACTIONS
 from leadline.stats import student_t
+from leadline.store import Store
 from leadline.studies.cache import find_in_survey
 from leadline.studies.facts import fact_rows
+from leadline.studies.registry import KINDS
 from leadline.studies.survey import text as tables
 from leadline.studies.survey.charts import (
     FAMILY_PARAMETERS,
@@ -51,6 +54,8 @@ from leadline.studies.survey.latency import (
     latency_at,
     say_curve,
 )
+from leadline.studies.survey.study import load_survey
+from leadline.studies.survey.text import StoredSurvey
 from leadline.units import format_seconds
 
 
@@ -150,6 +155,7 @@ def _families(survey: Survey) -> list[dict[str, Any]]:
 # A survey as files: the page, the poster, its charts.
 
 _FORMS = Forms("a report", ".html, .pdf, .svg or .png")
+require_format = _FORMS.require
 
 
 def save_all_charts(
@@ -456,3 +462,15 @@ def _layers(rows: list[Row], x: alt.X, *, order: bool = False) -> list[AnyChart]
             x=x, y=y, color=colour, shape=shape, tooltip=tips
         ),
     ]
+
+
+def save_study(store: Store, study: StoredSurvey, path: Path, beside: Sequence[str]) -> None:
+    """Draw a study to a file, with others below it."""
+    others = [load_survey(store, ref)[0] for ref in beside]
+    checked = KINDS[VALIDATION.kind].drawn.checked_in(store, study.start.study_id)
+    save_report(study.survey, study.points, path, others, checked)
+
+
+def charts_of(study: StoredSurvey) -> dict[str, Any]:
+    """Return every chart of its page by name, the one to look at first before the others."""
+    return charts(study.survey)

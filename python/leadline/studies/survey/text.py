@@ -7,18 +7,28 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from leadline.charts.curve_lines import level_lines
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.inert import cell
-from leadline.record import PARAMETERS, CurvePoint, FileCache, Measurement, Survey
+from leadline.record import PARAMETERS, CurvePoint, FileCache, Measurement, Status, Summary, Survey
 from leadline.record.job import ACCESS_OPTIONS
-from leadline.record.wording import say_border, say_half_width, say_rate, say_value, say_workload
+from leadline.record.survey import SURVEY, SurveyStart
+from leadline.record.validation import VALIDATION
+from leadline.record.wording import (
+    say_border,
+    say_count,
+    say_half_width,
+    say_rate,
+    say_value,
+    say_workload,
+)
+from leadline.store import Store
 from leadline.studies.cache import find_in_survey
 from leadline.studies.measurement.text import (
     CLOCKS,
@@ -27,6 +37,7 @@ from leadline.studies.measurement.text import (
     say_written,
     slice_outliers,
 )
+from leadline.studies.registry import Kind, first, stored_points
 from leadline.studies.survey.latency import (
     PointLatency,
     curve_heads,
@@ -36,6 +47,7 @@ from leadline.studies.survey.latency import (
     latency_at,
     say_curve,
 )
+from leadline.studies.survey.study import load_survey
 from leadline.units import format_bytes, format_seconds, say_percent
 
 POINT_HEADS = (
@@ -396,3 +408,63 @@ def _point(point: CurvePoint, known: Mapping[str, PointLatency]) -> dict[str, An
         if own is None
         else {"mean": own.mean_us, "p50": own.p50_us, "p99": own.p99_us},
     }
+
+
+class StoredSurvey(NamedTuple):
+    """A survey with what belongs to it."""
+
+    survey: Survey
+    points: tuple[Measurement, ...]
+    validations: tuple[Summary, ...] = ()
+
+    @property
+    def start(self) -> SurveyStart:
+        """What decides it."""
+        return self.survey.start
+
+    @property
+    def status(self) -> Status:
+        """How far it is."""
+        return self.survey.status
+
+
+def load_with_validations(store: Store, ref: str) -> StoredSurvey:
+    """Return a survey and its points, with a line of each of its validations."""
+    survey, points = load_survey(store, ref)
+    return StoredSurvey(survey, points, store.list(VALIDATION, survey.start.study_id))
+
+
+def _document(study: StoredSurvey) -> dict[str, Any]:
+    listed = [
+        {
+            "validation_id": item.study_id,
+            "survey_id": item.parent,
+            "started_at": item.started_at,
+            "status": item.status,
+            "points": item.items,
+        }
+        for item in study.validations
+    ]
+    return survey_document(study.survey, study.points) | {"validations": listed}
+
+
+def _render(study: StoredSurvey) -> RenderableType:
+    shown = render_terminal(study.survey, find_in_survey(study.survey, study.points))
+    return Group(shown, *map(_say_validation, study.validations))
+
+
+def _say_validation(item: Summary) -> str:
+    name, points = item.study_id[:8], say_count(item.items, "point")
+    return f"validation {name}: {item.status.value}, {points}; leadline show {name}"
+
+
+KIND = Kind(
+    SURVEY,
+    load=load_with_validations,
+    document=_document,
+    render=_render,
+    rows=stored_points(SURVEY),
+    page="leadline.studies.survey.page",
+    ending=".html",
+    headline=lambda study: first(study.survey.sentences),
+)

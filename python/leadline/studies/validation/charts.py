@@ -32,7 +32,9 @@ from leadline.record.wording import (
     say_workload,
 )
 from leadline.record.workload import FRACTIONS
+from leadline.store import Store
 from leadline.studies.survey.page import Checked
+from leadline.studies.validation.run import load_validation
 from leadline.units import format_rate, say_percent, say_span
 
 ERROR_FRAC_MIN = 0.001
@@ -405,13 +407,6 @@ def _error_scale(low: float, high: float) -> alt.Scale:
     return alt.Scale(type="log", domain=[low, max(high * 1.15, 2 * low)], nice=False)
 
 
-def checked_by(validation: Validation | None) -> Checked | None:
-    """Return what a validation says on its survey's page; None of none."""
-    if validation is None:
-        return None
-    return Checked(validation, validation_charts(validation), validation_rows(validation))
-
-
 # A validation as a page: how far predictions were off, then every contestant and workload.
 
 HEADS = (
@@ -432,6 +427,7 @@ _FORMS = Forms(
     ".html, .svg, .png or .pdf",
     nothing="too little was measured yet: go on with leadline validate … --resume",
 )
+require_format = _FORMS.require
 
 
 def save_validation(validation: Validation, path: Path) -> None:
@@ -480,3 +476,25 @@ def _workloads(validation: Validation) -> list[tuple[str, ...]]:
         tuple(str(row[name]) for name in ("workload", "measured", "predicted", "error"))
         for row in forecast_rows(validation, validation.model)
     ]
+
+
+def save_study(_store: Store, study: Validation, path: Path, _beside: Sequence[str]) -> None:
+    """Draw a study to a file; nothing is drawn beside it."""
+    save_validation(study, path)
+
+
+def charts_of(study: Validation) -> dict[str, Any]:
+    """Return every chart of its page by name, the one to look at first before the others."""
+    return validation_charts(study)
+
+
+def checked_in(store: Store, survey_id: str) -> Checked | None:
+    """Return what the newest validation of a survey says on its page; None where there is none."""
+    return checked_by(load_validation(store, survey_id))
+
+
+def checked_by(validation: Validation | None) -> Checked | None:
+    """Return what a validation says on its survey's page; None of none."""
+    if validation is None:
+        return None
+    return Checked(validation, validation_charts(validation), validation_rows(validation))

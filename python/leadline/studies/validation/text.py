@@ -9,7 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.record import Interval, ModelScore, Validation
+from leadline.record.validation import VALIDATION
 from leadline.record.wording import say_number, say_share
+from leadline.studies.registry import Kind, first, stored_points
+from leadline.studies.validation.run import explained_validation
 from leadline.units import say_percent
 
 
@@ -123,3 +126,15 @@ def _coverage(score: ModelScore | None) -> dict[str, float] | None:
 
 def _value(number: Interval | None) -> float | None:
     return None if number is None else number.value
+
+
+KIND = Kind(
+    VALIDATION,
+    load=explained_validation,
+    document=validation_document,
+    render=render_validation,
+    rows=stored_points(VALIDATION),
+    page="leadline.studies.validation.charts",
+    ending="-validation.html",
+    headline=lambda study: first(study.sentences),
+)

@@ -14,10 +14,12 @@ from leadline.charts.saving import Forms
 from leadline.inert import to_csv
 from leadline.record import Status
 from leadline.record.workbench import Experiment, SurfaceCell, Trial
+from leadline.store import Store
 from leadline.studies.facts import fact_rows
 from leadline.studies.workbench import text as peak_table
 from leadline.studies.workbench.answer import say_sample
 from leadline.studies.workbench.charts import experiment_charts, is_wide_chart
+from leadline.studies.workbench.stored import experiment_of
 from leadline.studies.workbench.surface import text as surface_table
 from leadline.studies.workbench.surface.text import sample_costs
 from leadline.studies.workbench.tables import LENGTH_HEADS, run_length_lines, trial_rows
@@ -125,7 +127,7 @@ _FORMS = Forms(
     ".html, .csv, .svg, .png or .pdf",
     nothing="nothing was measured that can be drawn; give a .csv or .html file",
 )
-require_experiment_format = _FORMS.require
+require_format = _FORMS.require
 
 
 def save_experiment(experiment: Experiment, path: Path, others: Sequence[Experiment] = ()) -> None:
@@ -198,3 +200,13 @@ def _cell_line(
         "measured": cell.measured,
         "cost_s": costs.get(say_sample(cell.sample)),
     }
+
+
+def save_study(store: Store, study: Experiment, path: Path, beside: Sequence[str]) -> None:
+    """Draw a study to a file, with others below it."""
+    save_experiment(study, path, [experiment_of(store, ref) for ref in beside])
+
+
+def charts_of(study: Experiment) -> dict[str, Any]:
+    """Return every chart of its page by name, the one to look at first before the others."""
+    return experiment_charts(study)

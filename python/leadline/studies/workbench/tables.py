@@ -13,6 +13,7 @@ from leadline.charts.terminal import Terminal, on_terminal
 from leadline.record import Interval
 from leadline.record.wording import say_interval
 from leadline.record.workbench import (
+    EXPERIMENT,
     Experiment,
     Load,
     PeakRate,
@@ -21,6 +22,7 @@ from leadline.record.workbench import (
     SamplePeak,
     Trial,
 )
+from leadline.studies.registry import Kind, first
 from leadline.studies.workbench.run_lengths import (
     NEEDED_MAX,
     CurvePoint,
@@ -28,6 +30,7 @@ from leadline.studies.workbench.run_lengths import (
     latency_curve,
     run_length_rows,
 )
+from leadline.studies.workbench.stored import experiment_of, stored_experiment
 from leadline.studies.workbench.surface.answer import surface_error
 from leadline.studies.workbench.surface.text import tell_surface
 from leadline.studies.workbench.text import (
@@ -318,3 +321,15 @@ def _load(load: Load) -> dict[str, Any]:
         "percentile_ms": load.percentile_ms,
         "saturated": load.saturated,
     }
+
+
+KIND = Kind(
+    EXPERIMENT,
+    load=experiment_of,
+    document=experiment_document,
+    render=render_experiment,
+    rows=lambda store, study_id: trial_rows(stored_experiment(store, study_id)),
+    page="leadline.studies.workbench.page",
+    ending=".html",
+    headline=lambda experiment: first(experiment.sentences),
+)
