@@ -26,7 +26,7 @@ from figures import Cell, Column, Content, Row, add_save_option, save
 from leadline.record.wording import say_count
 from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart
 from leadline.store import open_store
-from leadline.studies.workbench.pools.pool import open_pool
+from leadline.studies.workbench.pool import open_pool
 from leadline.studies.workbench.search import run_experiment
 from proving.grids import FACTORS, WORKLOADS, grid_samples
 from proving.servers import GOAL

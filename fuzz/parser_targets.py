@@ -38,9 +38,9 @@ from leadline.store._database import encode
 from leadline.store._place import masked
 from leadline.studies.comparison.ratio import GateRefused, PriceRefused, parse_prices, parse_rule
 from leadline.studies.streaming.balance import WhatIfRefused, parse_changes
+from leadline.studies.workbench import pool as answers
+from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.experiments.read import read_experiment
-from leadline.studies.workbench.policy import ExperimentRefused
-from leadline.studies.workbench.pools import answers
 from leadline.units import parse_bytes, parse_seconds
 from proving.published import FiguresError, read_figures
 from proving.samples import sample_result, sample_studies

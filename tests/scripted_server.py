@@ -15,7 +15,7 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
-from leadline.studies.workbench.policy import Policy
+from leadline.studies.workbench.conversation import Policy
 
 SET_UP_S = 15.0
 

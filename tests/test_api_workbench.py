@@ -10,7 +10,7 @@ import leadline
 from leadline.api.frames import FramesMissing
 from leadline.record.workbench import EXPERIMENT, PeakVerdict
 from leadline.store import StoreError, open_store
-from leadline.studies.workbench.policy import ExperimentRefused
+from leadline.studies.workbench.conversation import ExperimentRefused
 from workbench_fixture import TEXT, peak_start
 
 

@@ -15,7 +15,7 @@ from leadline.charts.drawable import Drawn, drawable
 from leadline.charts.theme import config
 from leadline.studies.streaming.use_charts import balance_charts, stream_charts
 from leadline.studies.survey.charts import charts
-from leadline.studies.workbench.charts import experiment_charts
+from leadline.studies.workbench.page import experiment_charts
 
 KINDS: dict[str, Callable[[], Mapping[str, Drawn]]] = {
     "survey": lambda: charts(surveys.two_region()),

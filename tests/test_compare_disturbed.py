@@ -22,7 +22,7 @@ from leadline.studies.comparison import (
     compare_systems,
     disturbance_of,
 )
-from leadline.studies.comparison.disturbance import withheld
+from leadline.studies.comparison.contenders import withheld
 
 OTHERS = Finding.of("survey_disturbed", lost_frac=0.5)
 BUSY = math.log(2)

@@ -23,7 +23,7 @@ from leadline.studies.comparison import (
     name_systems,
     named_questions,
 )
-from leadline.studies.comparison.curves import Named
+from leadline.studies.comparison.contenders import Named
 
 
 def test_the_faster_system_is_named_with_the_ratio_and_its_interval() -> None:

@@ -14,8 +14,8 @@ from leadline.charts.drawable import Drawn, Picture, drawable, to_svg
 from leadline.charts.images import save_chart
 from leadline.record import Interval
 from leadline.record.workbench import Experiment, Trial, TrialState
-from leadline.studies.workbench.charts import experiment_charts
 from leadline.studies.workbench.loads import percentile_ms
+from leadline.studies.workbench.page import experiment_charts
 
 Spec = dict[str, Any]
 

@@ -18,6 +18,7 @@ from leadline.record.workbench import (
     SimulatedServer,
     Threshold,
 )
+from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.experiments.keys import (
     FACTOR,
     GOAL,
@@ -35,7 +36,6 @@ from leadline.studies.workbench.experiments.read import (
     load_experiment,
     read_experiment,
 )
-from leadline.studies.workbench.policy import ExperimentRefused
 
 SMALL = """
 [server]

@@ -20,8 +20,8 @@ from leadline.fio import FioJobRefused, read_job
 from leadline.models import PredictionRefused
 from leadline.record.measurement import WorkloadAsked
 from leadline.studies.measurement import MeasurementRefused
+from leadline.studies.measurement import command as fio_jobs
 from leadline.studies.measurement import command as measure_command
-from leadline.studies.measurement import command_fio as fio_jobs
 from leadline.studies.measurement import run as measuring
 from leadline.studies.prediction import command as predict_command
 from leadline.terminal.context import Context

@@ -40,11 +40,10 @@ from leadline.record.workbench import (
 )
 from leadline.servers import run_trial, storage
 from leadline.store import open_store
-from leadline.studies.workbench.answer import say_sample
+from leadline.studies.workbench.answer import say_sample, stored_experiment
+from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.experiments.read import begin_peak, read_experiment
 from leadline.studies.workbench.policies import open_policy
-from leadline.studies.workbench.policy import ExperimentRefused
-from leadline.studies.workbench.stored import stored_experiment
 
 SERVICE_S = 1e-3
 PROFILE = """

@@ -28,8 +28,8 @@ from leadline.machine.space import Space, keep_floor
 from leadline.record import Access, EngineResult, Status, Workload
 from leadline.record.job import Limits, NullTarget
 from leadline.store import StoreError, open_store
+from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.experiments.read import begin_peak, load_experiment, read_experiment
-from leadline.studies.workbench.policy import ExperimentRefused
 from leadline.terminal.options import new_file
 from leadline.terminal.talk import OutputLost, put_json, show, talk
 from leadline.units import parse_bytes, parse_seconds

@@ -15,11 +15,10 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
+from leadline.studies.workbench.conversation import Policy
 from leadline.studies.workbench.policies import POLICIES, open_policy
 from leadline.studies.workbench.policies.algorithm2 import Visit, bracket
-from leadline.studies.workbench.policies.ladders import CLIMBS, pick_binary
-from leadline.studies.workbench.policies.model_guided import pick_by_model, predict
-from leadline.studies.workbench.policy import Policy
+from leadline.studies.workbench.policies.ladders import CLIMBS, pick_binary, pick_by_model, predict
 from scripted_server import one_queue, search, trial
 
 GOAL = Goal(threshold=Threshold(mean_ms=40.0))

@@ -18,7 +18,7 @@ from leadline.errors import LeadlineError
 from leadline.record import Status
 from leadline.record.workbench import Trial, TrialOrder, TrialState
 from leadline.store import open_store
-from leadline.studies.workbench.stored import stored_experiment
+from leadline.studies.workbench.answer import stored_experiment
 from workbench_fixture import TEXT
 
 

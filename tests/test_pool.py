@@ -15,7 +15,7 @@ from leadline.machine.lock import WAITING, machine_locked
 from leadline.machine.stop import Stopped
 from leadline.record.workbench import SimulatedServer, Threshold, Trial, TrialOrder, TrialRequest
 from leadline.servers import run_trial
-from leadline.studies.workbench.pools.pool import PoolRefused, open_pool
+from leadline.studies.workbench.pool import PoolRefused, open_pool
 
 SYSTEM = {"workers": 4, "service_ms": 5.0, "service": {"kind": "exponential"}}
 
@@ -68,7 +68,7 @@ def test_a_scheduler_without_tls_is_warned_of(
     address: str, insecure: bool, warned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed", reason="the pool's tests need leadline[cluster]")
-    monkeypatch.setattr("leadline.studies.workbench.pools.dask_pool._CONNECT_S", 0.1)
+    monkeypatch.setattr("leadline.studies.workbench.dask_pool._CONNECT_S", 0.1)
     told: list[str] = []
     with pytest.raises(PoolRefused) as refused:
         open_pool(address, told.append, insecure=insecure)
@@ -112,7 +112,7 @@ def test_only_what_uses_the_machine_waits_for_it(
 
 def test_without_dask_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "leadline.studies.workbench.pools.dask_pool", raising=False)
+    monkeypatch.delitem(sys.modules, "leadline.studies.workbench.dask_pool", raising=False)
     with pytest.raises(PoolRefused, match=r"pip install 'leadline\[cluster\]'"):
         open_pool("tcp://127.0.0.1:1")
 
@@ -130,6 +130,6 @@ def test_a_scheduler_that_is_none_is_refused(
     address: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("leadline.studies.workbench.pools.dask_pool._CONNECT_S", 0.5)
+    monkeypatch.setattr("leadline.studies.workbench.dask_pool._CONNECT_S", 0.5)
     with pytest.raises(PoolRefused, match=words):
         open_pool(address)

@@ -22,7 +22,7 @@ from leadline.errors import LeadlineError, TargetRefused
 from leadline.record.workbench import EXPERIMENT, Experiment, Sample, Trial, TrialOrder, TrialState
 from leadline.servers import run_trial
 from leadline.store import open_store
-from leadline.studies.workbench.pools.pool import PoolLost, PoolRefused, open_pool
+from leadline.studies.workbench.pool import PoolLost, PoolRefused, open_pool
 from leadline.studies.workbench.search import run_experiment
 from test_pool import order
 from workbench_fixture import TEXT, surface_start
@@ -31,7 +31,7 @@ pytest.importorskip("distributed", reason="the pool's tests need leadline[cluste
 
 import distributed
 
-from leadline.studies.workbench.pools.dask_pool import DaskPool
+from leadline.studies.workbench.dask_pool import DaskPool
 
 pytestmark = pytest.mark.real
 
@@ -114,8 +114,8 @@ def shared(scheduler: Cluster) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def however_busy_this_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loopback answers within minutes; where a refusal is the matter, a test says how soon."""
-    monkeypatch.setattr("leadline.studies.workbench.pools.dask_pool._CONNECT_S", 100.0)
-    monkeypatch.setattr("leadline.studies.workbench.pools.dask_pool._WORKERS_S", 100.0)
+    monkeypatch.setattr("leadline.studies.workbench.dask_pool._CONNECT_S", 100.0)
+    monkeypatch.setattr("leadline.studies.workbench.dask_pool._WORKERS_S", 100.0)
 
 
 def wait_for(pool: DaskPool, machines: int) -> None:
@@ -278,11 +278,11 @@ def test_whoever_is_stopped_leaves_the_pool_at_once(shared: Cluster) -> None:
 
 
 _OLDER = """
-import leadline.studies.workbench.pools.dask_pool as pool
+import leadline.studies.workbench.dask_pool as pool
 pool.own_handshake = lambda: pool.Handshake("0.0.9", "")
 """
 _OTHER_RECORDS = """
-import leadline.studies.workbench.pools.dask_pool as pool
+import leadline.studies.workbench.dask_pool as pool
 own = pool.own_handshake()
 pool.own_handshake = lambda: own._replace(records="")
 """
@@ -321,7 +321,7 @@ def test_one_that_joins_later_is_refused_when_it_gets_a_trial(shared: Cluster) -
 
 
 _EVIL = """
-import leadline.studies.workbench.pools.dask_pool as pool
+import leadline.studies.workbench.dask_pool as pool
 
 class Evil(Exception):
     def __reduce__(self):
@@ -375,7 +375,7 @@ def test_an_error_on_a_worker_is_the_futures(calm: Cluster) -> None:
 def test_workers_without_a_testbed_are_none(
     shared: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leadline.studies.workbench.pools.dask_pool._WORKERS_S", 0.0)
+    monkeypatch.setattr("leadline.studies.workbench.dask_pool._WORKERS_S", 0.0)
     shared.add_worker("plain", testbeds=None)
     with pytest.raises(PoolRefused, match=r"dask worker .* --resources testbed=1"):
         open_pool(shared.address)
@@ -425,7 +425,7 @@ def test_tls_is_dasks_own_and_without_the_key_nobody_gets_in(
         assert cluster.address.startswith("tls://")
         with dask.config.set(own), open_pool(cluster.address) as pool:
             assert pool.submit(run_trial, order(4)).result(timeout=WATCHDOG_S).worker == "atlas"
-        monkeypatch.setattr("leadline.studies.workbench.pools.dask_pool._CONNECT_S", 1.0)
+        monkeypatch.setattr("leadline.studies.workbench.dask_pool._CONNECT_S", 1.0)
         with pytest.raises(PoolRefused, match="TLS"):
             open_pool(cluster.address)
         with pytest.raises(PoolRefused, match="no Dask scheduler answers"):

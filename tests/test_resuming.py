@@ -11,9 +11,9 @@ import pytest
 from leadline.record import Status
 from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart
 from leadline.store import Store, open_store
+from leadline.studies.workbench.answer import KeptExperiment
+from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.experiments.read import ExperimentFile, read_experiment
-from leadline.studies.workbench.policy import ExperimentRefused
-from leadline.studies.workbench.stored import KeptExperiment
 from leadline.studies.workbench.study import resume_peak, resume_surface
 from workbench_fixture import TEXT, peak_start, surface_start
 

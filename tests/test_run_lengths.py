@@ -21,16 +21,15 @@ from leadline.record.workbench import Experiment, RunLengths, SamplePeak, Trial,
 from leadline.servers import run_trial
 from leadline.stats import sd_interval
 from leadline.store import open_store
-from leadline.studies.workbench.charts import experiment_charts
-from leadline.studies.workbench.page import render_experiment_html
-from leadline.studies.workbench.policy import ExperimentRefused
+from leadline.studies.workbench.answer import stored_experiment
+from leadline.studies.workbench.conversation import ExperimentRefused
+from leadline.studies.workbench.page import experiment_charts, render_experiment_html
 from leadline.studies.workbench.run_lengths import (
     read_run_lengths,
     run_length_rows,
     run_length_sentences,
     trials_needed,
 )
-from leadline.studies.workbench.stored import stored_experiment
 from proving.samples import sample_experiment_start, sample_peak, sample_trial
 
 ONE_QUEUE = """

@@ -14,7 +14,7 @@ from leadline.app import app
 from leadline.record import Interval, Status
 from leadline.record.workbench import Experiment, MeasuredGrid, Surface, SurfaceCell
 from leadline.studies.workbench.answer import explain
-from leadline.studies.workbench.surface.answer import surface_error
+from leadline.studies.workbench.surface.models import surface_error
 from leadline.studies.workbench.surface.text import surface_tiles
 from proving.samples import sample_experiment_start
 from workbench_fixture import TEXT

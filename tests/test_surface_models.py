@@ -12,10 +12,10 @@ import pytest
 
 from leadline.record.workbench import Factor, Sample
 from leadline.studies.workbench.surface import Grid, GridError, full_grid, models, open_design
-from leadline.studies.workbench.surface.answer import Belief
 from leadline.studies.workbench.surface.grid import SD_LOG_UNKNOWN, Readings, sd_log
 from leadline.studies.workbench.surface.models import (
     MODELS,
+    Belief,
     Model,
     believe,
     choose,

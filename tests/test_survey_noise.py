@@ -11,8 +11,8 @@ import pytest
 from leadline.record import Interval, Measurement, Workload
 from leadline.stats import Noise, own_error, pooled_noise, reading_interval
 from leadline.studies.survey.borders import Readings
-from leadline.studies.survey.found import NoiseModel
 from leadline.studies.survey.middle import RegionBounds
+from leadline.studies.survey.sentences import NoiseModel
 from proving.samples import sample_point
 
 MIB = 2**20

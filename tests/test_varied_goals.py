@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from leadline.app import app
 from leadline.record import Status
 from leadline.store import open_store
-from leadline.studies.workbench.policy import ExperimentRefused
-from leadline.studies.workbench.stored import stored_experiment
-from leadline.studies.workbench.varied import read_variations, varied_start
+from leadline.studies.workbench.answer import stored_experiment
+from leadline.studies.workbench.conversation import ExperimentRefused
+from leadline.studies.workbench.study import read_variations, varied_start
 from workbench_fixture import TEXT, peak_start
 
 

@@ -24,11 +24,11 @@ from leadline.record.workbench import (
 )
 from leadline.servers import run_trial
 from leadline.store import Store, open_store
+from leadline.studies.workbench.answer import KeptExperiment, experiment_of, stored_experiment
+from leadline.studies.workbench.conversation import ReplayRefused
 from leadline.studies.workbench.policies import UnknownPolicy, open_policy
-from leadline.studies.workbench.policy import ReplayRefused
-from leadline.studies.workbench.pools.pool import open_pool
+from leadline.studies.workbench.pool import open_pool
 from leadline.studies.workbench.search import PeakSearch, TrialWatcher, run_experiment
-from leadline.studies.workbench.stored import KeptExperiment, experiment_of, stored_experiment
 from proving.samples import sample_trial
 from workbench_fixture import TEXT, SeveralMachines, WatchedPool, peak_start, surface_start
 

@@ -28,8 +28,7 @@ from leadline.studies.workbench.loads import (
 )
 from leadline.studies.workbench.policies import open_policy
 from leadline.studies.workbench.policies.algorithm2 import Visit, bracket
-from leadline.studies.workbench.policies.ladders import pick_binary
-from leadline.studies.workbench.policies.model_guided import pick_by_model, predict
+from leadline.studies.workbench.policies.ladders import pick_binary, pick_by_model, predict
 from scripted_server import measured, search, trial
 
 THRESHOLD = Threshold(mean_ms=40.0)

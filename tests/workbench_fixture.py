@@ -8,7 +8,7 @@ from typing import Any
 
 from leadline.record.workbench import ExperimentStart
 from leadline.studies.workbench.experiments.read import begin_peak, begin_surface, read_experiment
-from leadline.studies.workbench.pools.pool import LocalPool, Pool
+from leadline.studies.workbench.pool import LocalPool, Pool
 
 TEXT = """
 name = "tiny"

@@ -33,7 +33,7 @@ from leadline.record.validation import VALIDATION
 from leadline.record.workbench import EXPERIMENT, Experiment
 from leadline.store import Store, Stored, open_store
 from leadline.studies.files import run_files
-from leadline.studies.workbench.stored import KeptExperiment, stored_experiment
+from leadline.studies.workbench.answer import KeptExperiment, stored_experiment
 from proving.samples import keep_study, stored_stream
 
 _HERE = Path(__file__).resolve().parent

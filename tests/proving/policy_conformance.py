@@ -36,10 +36,9 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.servers import run_trial
-from leadline.studies.workbench.conversation import ROUNDING
+from leadline.studies.workbench.conversation import ROUNDING, Policy
 from leadline.studies.workbench.policies import Maker
 from leadline.studies.workbench.policies.ladders import STRAWMAN_S
-from leadline.studies.workbench.policy import Policy
 
 PEAK_PER_S = 225.0
 ONE_QUEUE = {"workers": 1, "service_ms": 4.0, "service": {"kind": "exponential"}}

@@ -1,7 +1,6 @@
 """Systems against each other: ratios with verdicts, common curves, prices, a gate (METHODS §4)."""
 
-from leadline.studies.comparison.curves import Named
-from leadline.studies.comparison.disturbance import Disturbance, disturbance_of
+from leadline.studies.comparison.contenders import Disturbance, Named, disturbance_of
 from leadline.studies.comparison.document import (
     ComparisonRefused,
     Question,

@@ -38,7 +38,7 @@ from leadline.studies.comparison import (
     questions_on,
 )
 from leadline.studies.comparison.text import junit_xml, markdown, render_comparison
-from leadline.studies.measurement.command_fio import read_workload
+from leadline.studies.measurement.command import read_workload
 from leadline.studies.same_system import SYSTEM, changed_facts
 from leadline.studies.survey import derive_seed
 from leadline.studies.survey.study import load_survey, surveyed_target

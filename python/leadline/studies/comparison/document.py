@@ -27,14 +27,14 @@ from leadline.record.comparison import (
 from leadline.record.finding import Finding, within
 from leadline.record.wording import join_words
 from leadline.stats import runs_interval
-from leadline.studies.comparison.curves import (
+from leadline.studies.comparison.contenders import (
     COMMON_SIZE_BYTES,
     Named,
     common_curves,
     common_rates,
     common_size,
+    withheld,
 )
-from leadline.studies.comparison.disturbance import withheld
 from leadline.studies.comparison.facts import access_curves, cache_sizes, differing_facts
 from leadline.studies.comparison.measured import Readings
 from leadline.studies.comparison.ratio import (

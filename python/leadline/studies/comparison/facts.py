@@ -25,7 +25,7 @@ from leadline.record.job import ACCESS_OPTIONS
 from leadline.store import Store
 from leadline.studies.cache import find_in_survey
 from leadline.studies.cache.sizes import share_of_memory
-from leadline.studies.comparison.curves import KnownCache, Named
+from leadline.studies.comparison.contenders import KnownCache, Named
 from leadline.studies.memory import memory_bytes_of
 
 GROUPS: dict[str, tuple[str, ...]] = {

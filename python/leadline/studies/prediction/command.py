@@ -24,8 +24,8 @@ from leadline.models import (
 from leadline.record import Access, Prediction, Survey, SurveyStart, Workload
 from leadline.record.finding import Finding
 from leadline.record.survey import SURVEY
-from leadline.studies.application.command_measure import answer
-from leadline.studies.measurement.command_fio import FioFile, read_file, read_workload
+from leadline.studies.application.command import answer
+from leadline.studies.measurement.command import FioFile, read_file, read_workload
 from leadline.studies.prediction.text import Predicted, render_predictions
 from leadline.studies.survey.study import load_survey
 from leadline.terminal.context import Context

@@ -10,6 +10,7 @@ import typer
 from leadline.engine import TargetRefused
 from leadline.record.job import SKEW_MAX
 from leadline.record.streaming import RECORD_BYTES
+from leadline.studies.streaming.command_balance import scale
 from leadline.studies.streaming.command_options import (
     Destination,
     KernelAsked,
@@ -20,7 +21,6 @@ from leadline.studies.streaming.command_options import (
     with_wanted,
 )
 from leadline.studies.streaming.command_run import check_records, make_records, run_kernel
-from leadline.studies.streaming.command_scale import scale
 from leadline.studies.streaming.plan import Wanted
 from leadline.terminal.options import Json, positive_bytes, reader
 

@@ -1,4 +1,4 @@
-"""`leadline balance S [S2 …]`: which resource gives out first, and what would have to be bought?"""
+"""`leadline stream scale DIR…`: how far does adding disks help, and what stops it?"""
 
 from __future__ import annotations
 
@@ -9,16 +9,171 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from leadline.engine import TargetRefused
+from leadline.engine import Target, TargetRefused
 from leadline.record.balance import StreamBalance
-from leadline.record.streaming import STREAM
+from leadline.record.streaming import KERNELS, STREAM, KernelName, StreamStart
+from leadline.record.wording import join_words, say_count
+from leadline.store import Store
+from leadline.studies.conduct import conduct
+from leadline.studies.resume import say_kept
 from leadline.studies.streaming.answer import balance_of, compared
 from leadline.studies.streaming.balance import WhatIfRefused, parse_changes, say_changes
+from leadline.studies.streaming.command_options import OUTPUT_SAID, Threads
+from leadline.studies.streaming.command_run import require_stream_output, tell_stream
 from leadline.studies.streaming.run import load_stream
+from leadline.studies.streaming.study import (
+    REPETITIONS,
+    Asked,
+    DiskScaling,
+    RunDone,
+    plan_steps,
+    whole_bytes,
+)
 from leadline.terminal.context import Context
-from leadline.terminal.options import Json, reader, with_output
+from leadline.terminal.options import (
+    Json,
+    Name,
+    Seed,
+    positive_bytes,
+    positive_seconds,
+    reader,
+    with_output,
+)
 from leadline.terminal.talk import put_json, show, talk
 from leadline.terminal.tell import require_directory, say_study
+from leadline.terminal.watch import Teller
+from leadline.units import format_bytes, format_rate, format_seconds
+
+BUDGET_S = 1800.0
+DATA_BYTES = 512 * 2**20
+MEMORY_BYTES = 2**30
+
+
+def _kernels(text: str) -> tuple[KernelName, ...]:
+    words = dict.fromkeys(word.strip() for word in text.split(",") if word.strip())
+    found = tuple(kernel for kernel in KERNELS if kernel in words)
+    if not found or len(found) < len(words):
+        raise ValueError(f"{text!r} is not of the kernels {', '.join(KERNELS)}")
+    return found
+
+
+_Directories = Annotated[
+    list[str], typer.Argument(metavar="DIR…", help="One directory for each disk, as they are added")
+]
+_Kernels = Annotated[
+    Any, typer.Option(parser=reader(_kernels), metavar="K,…", help="Of scan, sort and transpose.")
+]
+_Size = Annotated[
+    int,
+    typer.Option(
+        parser=reader(positive_bytes),
+        metavar="SIZE",
+        show_default=False,
+        help="Data of every run, striped over its disks.  [default: 512 MiB]",
+    ),
+]
+_Memory = Annotated[
+    int,
+    typer.Option(
+        parser=reader(positive_bytes),
+        metavar="SIZE",
+        show_default=False,
+        help="Most memory of a kernel. Data that does not fit takes two passes.  [default: 1 GiB]",
+    ),
+]
+_Repeat = Annotated[
+    int, typer.Option(min=1, max=100, help="Repetitions; intervals need two or more.")
+]
+_Budget = Annotated[
+    float,
+    typer.Option(
+        parser=reader(positive_seconds),
+        metavar="TIME",
+        show_default=False,
+        help="Ends within this time.  [default: 30m]",
+    ),
+]
+
+
+@with_output(OUTPUT_SAID)
+def scale(
+    context: typer.Context,
+    *,
+    directories: _Directories,
+    kernels: _Kernels = KERNELS,
+    size: _Size = DATA_BYTES,
+    memory: _Memory = MEMORY_BYTES,
+    threads: Threads = 1,
+    repeat: _Repeat = REPETITIONS,
+    budget: _Budget = BUDGET_S,
+    name: Name = None,
+    seed: Seed = 1,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with this system's unfinished study.")
+    ] = False,
+    output: Path | None = None,
+    json: Json = False,
+) -> None:
+    """Run every kernel on 1 to n disks: what each disk adds, where that stops, and why.
+
+    Example: leadline stream scale /disk1 /disk2
+    """
+    require_stream_output(output)
+    paths = [str(Target.parse(directory).path or directory) for directory in directories]
+    asked = Asked(
+        system=name or Path(paths[0]).name,
+        kernels=kernels,
+        data_bytes=whole_bytes(size),
+        memory_bytes=memory,
+        threads=threads,
+        repetitions=repeat,
+        budget_s=budget,
+        seed=seed,
+    )
+    own: Context = context.obj
+    store = own.open_store()
+    watcher = _Teller(lambda start, _: _tell_plan(start.study_id, len(paths), asked))
+    study = conduct(DiskScaling(paths, asked), store, watcher, resume=resume)
+    tell_stream(study, store, json=json, output=output)
+    if not json:
+        talk(f"leadline balance {study.start.study_id[:8]} says what to buy")
+
+
+class _Teller(Teller):
+    """Tells of every run."""
+
+    _last: RunDone | None = None
+
+    def ended(self, item: RunDone) -> None:
+        self._last = item
+        _tell_run(item)
+
+    def stopped(self, store: Store, start: StreamStart, error: BaseException) -> None:
+        if self._last is not None:
+            done, planned = self._last.done, self._last.of
+            talk(say_kept(done, planned, start.study_id, what="runs"))
+
+
+def _tell_plan(study_id: str, disks: int, asked: Asked) -> None:
+    steps = plan_steps(disks, asked)
+    talk(
+        f"stream {study_id[:8]} of {asked.system}: {join_words(list(asked.kernels))} of "
+        f"{format_bytes(asked.data_bytes)} on 1 to {say_count(disks, 'disk')}, "
+        f"{say_count(asked.threads, 'thread')}, {say_count(len(steps), 'run')}; ends within "
+        f"{format_seconds(asked.budget_s)}"
+    )
+
+
+def _tell_run(done: RunDone) -> None:
+    run = done.run
+    rates = ", ".join(f"{phase.name} {format_rate(phase.mb_s)}" for phase in run.result.phases)
+    talk(
+        f"  {done.done:>3} of {done.of}  {run.options.kernel} on {say_count(run.disks, 'disk')}: "
+        f"{rates}"
+    )
+
+
+# `leadline balance S [S2 …]`: which resource gives out first, and what would have to be bought?
 
 
 def _changes(text: str) -> dict[str, float]:

@@ -29,9 +29,8 @@ from leadline.stats import change_points, good_range, group_drift, group_step, s
 from leadline.studies.counted import throughput
 from leadline.studies.memory import memory_bytes_of
 from leadline.studies.survey.borders import Decided, Readings, curve_of, decide_again, value
-from leadline.studies.survey.found import NoiseModel, survey_findings
 from leadline.studies.survey.middle import MiddleStrategy, RegionBounds, half_way
-from leadline.studies.survey.sentences import sentences
+from leadline.studies.survey.sentences import NoiseModel, sentences, survey_findings
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
 from leadline.studies.survey.strategy import Surveyor
 

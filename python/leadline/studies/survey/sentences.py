@@ -1,12 +1,20 @@
-"""The answer in five plain sentences, from a finished (or stopped) survey's record alone.
+"""Run-to-run noise of a survey, learned from the points measured more than once.
 
-Each number carries its 95 % interval; a difference that the intervals cannot show is said to be
-"no difference shown", never rounded into a finding. One reading each: levels, best and worst
-workloads, bigger requests, more processes (with reads and sequence where they matter), how sure.
+A single run's own interval knows nothing of the difference between runs, which on storage is
+usually the larger part (LITERATURE: FAST'17). So every interval of a survey adds the spread seen
+between replicates, pooled over the region a point lies in, or over the whole survey where a
+region has too few.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from leadline.engine import MEASURE_SHARE
+from leadline.record import Interval, Measurement, Status, Survey, Workload
+from leadline.record.finding import Finding, Severity, drift_values
 from leadline.record.findings import (
     LEVEL_FRAC,
     Comparison,
@@ -17,8 +25,7 @@ from leadline.record.findings import (
     gain,
     told_drift,
 )
-from leadline.record.study import Status
-from leadline.record.survey import Curve, CurvePoint, Region, Survey
+from leadline.record.survey import Curve, CurvePoint, Region
 from leadline.record.wording import (
     FRACTION_ENDS,
     join_words,
@@ -33,7 +40,320 @@ from leadline.record.wording import (
     say_value,
     say_workload_at,
 )
+from leadline.stats import (
+    DRIFT_FRAC_MIN,
+    Noise,
+    group_drift,
+    group_step,
+    own_error,
+    pooled_noise,
+    reading_interval,
+)
+from leadline.studies.counted import throughput
+from leadline.studies.survey.borders import Readings
+from leadline.studies.survey.middle import RegionBounds
 from leadline.units import format_bytes, format_seconds, say_percent, say_span
+
+BORDER_ZONE = 1.15
+"""Places within this factor of a border count as at the border."""
+
+OWN_DEGREES_MIN = 3
+"""Degrees of freedom from which a region's replicates are trusted alone."""
+
+
+class NoiseModel:
+    """Between-run noise by region, and the intervals that follow from it."""
+
+    def __init__(self, readings: Readings, regions: Sequence[RegionBounds]) -> None:
+        self._regions = regions
+        groups = readings.replicates()
+        movement = _movement(readings)
+        every = max(_degrees(groups), 1)
+        self._overall = _pool(groups, movement, 1.0)
+        self._borders = [region.low_bytes for region in regions[1:]]
+        inside = [_inside(groups, region, self._borders) for region in regions]
+        self._degrees = [_degrees(own) for own in inside]
+        self._own = [
+            _pool(own, movement, degrees / every)
+            for own, degrees in zip(inside, self._degrees, strict=True)
+        ]
+
+    def at(self, workload: Workload) -> Noise:
+        """Noise of a workload, by the region that holds its unique_bytes."""
+        if _at_border(workload.unique_bytes, self._borders):
+            return self._overall
+        for index, region in enumerate(self._regions):
+            inside = region.low_bytes <= workload.unique_bytes <= region.high_bytes
+            if inside and self._degrees[index] >= OWN_DEGREES_MIN:
+                return self._own[index]
+        return self._overall
+
+    def interval(self, found: Sequence[Measurement]) -> Interval:
+        """95 % interval of the throughput behind readings of one workload."""
+        if not found:
+            return Interval(0.0, None, None, 0)
+        return reading_interval(
+            [throughput(point) for point in found],
+            [own_error(point.result.throughput_mb_s) for point in found],
+            self.at(found[0].workload),
+        )
+
+
+def _inside(
+    groups: Sequence[Sequence[Measurement]], region: RegionBounds, borders: Sequence[int]
+) -> list[Sequence[Measurement]]:
+    return [
+        group
+        for group in groups
+        if region.low_bytes <= group[0].workload.unique_bytes <= region.high_bytes
+        and not _at_border(group[0].workload.unique_bytes, borders)
+    ]
+
+
+def _at_border(unique_bytes: int, borders: Sequence[int]) -> bool:
+    """Whether a place is so near a border that its readings jump between two levels.
+
+    Readings there differ by far more than those inside a region (CP94 §7: "performance is often
+    unstable"); they would drown the region's own noise, and its noise would understate theirs.
+    """
+    return any(max(unique_bytes, b) <= BORDER_ZONE * min(unique_bytes, b) for b in borders)
+
+
+@dataclass(frozen=True)
+class _Movement:
+    """What the whole system moved while it was measured."""
+
+    ln_since_start: Callable[[float], float]
+    """Change of ln throughput by time."""
+    parameters: int
+    """How many numbers of it were fitted to the replicates."""
+
+
+def _movement(readings: Readings) -> _Movement:
+    """The step or the drift that the replicates show, if any.
+
+    What the whole system moved between two readings is not noise: it is reported by itself, and
+    counting it again would widen every interval beyond what it states.
+    """
+    times, rates = readings.replicate_series()
+    step = group_step(times, rates)
+    if step is not None:
+        fallen = math.log1p(step.change_frac.value)
+        return _Movement(lambda clock_s: fallen if clock_s >= step.before_s else 0.0, 2)
+    change = group_drift(times, rates)
+    if change is None or not change.excludes(0.0):
+        return _Movement(lambda _: 0.0, 0)
+    every = [time for group in times for time in group]
+    slope_per_s = math.log1p(change.value) / (max(every) - min(every))
+    return _Movement(lambda clock_s: slope_per_s * clock_s, 1)
+
+
+def _degrees(groups: Sequence[Sequence[Measurement]]) -> int:
+    return sum(len(group) - 1 for group in groups)
+
+
+def _pool(groups: Sequence[Sequence[Measurement]], movement: _Movement, share: float) -> Noise:
+    """Pool what is left of the readings without the movement, whose fit took its share of them."""
+    return pooled_noise(
+        [
+            [throughput(p) * math.exp(-movement.ln_since_start(p.clock_s)) for p in group]
+            for group in groups
+        ],
+        movement.parameters * share,
+    )
+
+
+# What a reader must know before trusting a survey.
+
+FOREIGN_CPU_MAX = 0.25
+_COUNTED = ("time_cap", "generator_bound", "level_shift", "stall")
+"""A survey counts these over its points, but for the first: its intervals say what time bought."""
+LENGTHENED_FROM = 2.0
+"""A window of so many times a point's own was made longer: the next one tried is four times it."""
+ENGINE_WARNING_SHARE = 0.05
+"""A warning of the engine at fewer points than this share is left to the table of points."""
+
+
+def survey_findings(
+    survey: Survey,
+    points: Sequence[Measurement],
+    *,
+    contradicted: bool = False,
+    doubt: Finding | None = None,
+) -> tuple[Finding, ...]:
+    """List what was found about a survey, most important first.
+
+    `contradicted`: the focal points, measured after the borders, no longer show as many.
+    `doubt`: where what was counted and the throughput place a border differently.
+    """
+    found = [
+        _unfinished(survey, points),
+        _drift(survey),
+        _contradicted(survey) if contradicted else None,
+        doubt,
+        _not_admissible(points),
+        _generator_bound(points),
+        _level_shifts(points),
+        _stalls(points),
+        _lengthened(survey, points),
+        _unsettled(survey),
+        _foreign_load(points),
+        _no_border(survey),
+        *survey.start.findings,
+        *_of_the_engine(points),
+    ]
+    return tuple(each for each in found if each is not None)
+
+
+def _unfinished(survey: Survey, points: Sequence[Measurement]) -> Finding | None:
+    if survey.status is Status.DONE:
+        return None
+    return Finding.of("stopped", points=len(points), planned=survey.start.plan.points)
+
+
+def _drift(survey: Survey) -> Finding | None:
+    step, drift = survey.drift_step, survey.drift_frac
+    if step is not None:
+        change = step.change_frac
+        way = "fell_frac" if change.value < 0 else "rose_frac"
+        values = {way: abs(change.value), "after_s": step.after_s, "before_s": step.before_s}
+        values["at_s"] = step.at_s if step.at_s < 60 else 60.0 * round(step.at_s / 60)
+        if change.low is not None and change.high is not None:
+            ends = sorted((abs(change.low), abs(change.high)))
+            values |= dict(zip(("low_frac", "high_frac"), ends, strict=True))
+        return Finding.of("step", **values)
+    if drift is None or not drift.excludes(0.0) or abs(drift.value) < DRIFT_FRAC_MIN:
+        return None
+    return Finding.of("drift", **drift_values(drift))
+
+
+def _contradicted(survey: Survey) -> Finding:
+    borders = len(survey.borders)
+    return Finding.of("borders_gone", **({} if borders == 1 else {"borders": borders}))
+
+
+def _not_admissible(points: Sequence[Measurement]) -> Finding | None:
+    bad = [point for point in points if not point.result.admissible]
+    if not bad:
+        return None
+    alike = _alike(
+        found
+        for point in bad
+        for found in point.result.findings
+        if found.severity is Severity.INVALID
+    )
+    common = "; ".join(f"{found[0]} ({len(found)})" for found in alike[:3])
+    counts = {"inadmissible": len(bad), "points": len(points)}
+    return Finding.of("points_inadmissible", **counts, for_curves=common)
+
+
+def _generator_bound(points: Sequence[Measurement]) -> Finding | None:
+    bound = sum(p.result.generator is not None and p.result.generator.bound for p in points)
+    if not bound:
+        return None
+    return Finding.of("points_generator_bound", bound=bound, points=len(points))
+
+
+def _level_shifts(points: Sequence[Measurement]) -> Finding | None:
+    shifted = [point for point in points if len(point.result.levels) > 1]
+    if not shifted:
+        return None
+    worst = max(shifted, key=_contrast)
+    return Finding.of(
+        "points_shifted",
+        shifted=len(shifted),
+        points=len(points),
+        worst=worst.order + 1,
+        first_mb_s=worst.result.levels[0].throughput_mb_s,
+        last_mb_s=worst.result.levels[-1].throughput_mb_s,
+    )
+
+
+def _contrast(point: Measurement) -> float:
+    rates = [level.throughput_mb_s for level in point.result.levels]
+    return max(rates) / max(min(rates), 1e-9)
+
+
+def _stalls(points: Sequence[Measurement]) -> Finding | None:
+    stalled = [point for point in points if point.result.stalls]
+    if not stalled:
+        return None
+    longest = max((s for p in stalled for s in p.result.stalls), key=lambda stall: stall.seconds)
+    own = sum(any(stall.generator for stall in point.result.stalls) for point in stalled)
+    return Finding.of(
+        "points_stalled",
+        stalled=len(stalled),
+        points=len(points),
+        longest_s=longest.seconds,
+        **({"own": own} if own else {}),
+    )
+
+
+def _lengthened(survey: Survey, points: Sequence[Measurement]) -> Finding | None:
+    """Say which points had to wait longer for their first request, and what that took."""
+    own_s = MEASURE_SHARE * survey.start.plan.point_s
+    longer = [p for p in points if p.result.wall_s > LENGTHENED_FROM * own_s]
+    if not longer:
+        return None
+    ends = {p.order: p.clock_s + p.result.total_s for p in points}
+    took_s = sum(ends[p.order] - ends.get(p.order - 1, 0.0) for p in longer)
+    counts = {"longer": len(longer), "points": len(points)}
+    return Finding.of("points_lengthened", **counts, own_s=own_s, took_s=took_s)
+
+
+def _unsettled(survey: Survey) -> Finding | None:
+    if survey.settled:
+        return None
+    return Finding.of("search_unsettled" if survey.start.focal_mode == "75%" else "focal_unsettled")
+
+
+def _foreign_load(points: Sequence[Measurement]) -> Finding | None:
+    busy = sum((p.result.foreign_cpu or 0.0) > FOREIGN_CPU_MAX for p in points)
+    if not busy:
+        return None
+    counts = {"busy": busy, "points": len(points)}
+    return Finding.of("points_foreign_load", foreign_frac=FOREIGN_CPU_MAX, **counts)
+
+
+def _no_border(survey: Survey) -> Finding | None:
+    if survey.borders or survey.start.focal_mode == "75%" or survey.status is not Status.DONE:
+        return None
+    return Finding.of("no_border", max_bytes=survey.start.plan.unique_bytes_max)
+
+
+def _of_the_engine(points: Sequence[Measurement]) -> list[Finding]:
+    """Fold findings that differ only in their values into one, with an example."""
+    found = _alike(
+        found
+        for point in points
+        for found in point.result.findings
+        if found.severity is not Severity.INVALID and found.code not in _COUNTED
+    )
+    return [
+        Finding("points_found", alike[0].severity, _example(alike, points))
+        for alike in found
+        if len(alike) > len(points) * ENGINE_WARNING_SHARE
+    ]
+
+
+def _example(alike: Sequence[Finding], points: Sequence[Measurement]) -> dict[str, int | str]:
+    counts = {"found": len(alike), "points": len(points)}
+    return {**counts, "code": alike[0].code, "example": str(alike[0])}
+
+
+def _alike(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Group findings that differ only in their values, the largest group first."""
+    groups: dict[tuple[str, frozenset[str]], list[Finding]] = {}
+    for found in findings:
+        groups.setdefault((found.code, frozenset(found.values)), []).append(found)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+# The answer in five plain sentences, from a finished (or stopped) survey's record alone.
+#
+# Each number carries its 95 % interval; a difference that the intervals cannot show is said to be
+# "no difference shown", never rounded into a finding. One reading each: levels, best and worst
+# workloads, bigger requests, more processes (with reads and sequence where they matter), how sure.
 
 _WORDS = {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}
 
@@ -221,7 +541,7 @@ def _how_sure(survey: Survey) -> str:
     if survey.noise_frac:
         noise = [f"{say_percent(frac)} ({name})" for name, frac in survey.noise_frac.items()]
         parts.append(f"readings of one point differ from run to run by {join_words(noise)}")
-    parts.append(_drift(survey))
+    parts.append(_drift_of_sentences(survey))
     text = f"How sure: {', '.join(parts)}."
     if survey.status is not Status.DONE:
         text += (
@@ -233,7 +553,7 @@ def _how_sure(survey: Survey) -> str:
     return text
 
 
-def _drift(survey: Survey) -> str:
+def _drift_of_sentences(survey: Survey) -> str:
     if survey.drift_step is not None:
         return f"and the system {say_step(survey.drift_step)}"
     drift = told_drift(survey.drift_frac)

@@ -38,16 +38,17 @@ from leadline.studies.workbench.loads import percentile_ms
 from leadline.studies.workbench.policies.ladders import CLIMBS
 from leadline.studies.workbench.run_lengths import expected_s
 from leadline.studies.workbench.search import TrialWatcher
-from leadline.studies.workbench.study import ExperimentStudy, Where
-from leadline.studies.workbench.tables import render_varied
-from leadline.studies.workbench.varied import (
+from leadline.studies.workbench.study import (
+    ExperimentStudy,
     Variation,
+    Where,
     read_variations,
     say_variation,
     spent_s,
     varied_sentences,
     varied_start,
 )
+from leadline.studies.workbench.tables import render_varied
 from leadline.terminal.context import Context
 from leadline.terminal.options import positive_seconds, reader, with_output
 from leadline.terminal.talk import put_json, show, talk

@@ -1,29 +1,245 @@
-"""An experiment as a page: a peak rate with its curve, or a surface with its maps."""
+"""Spread of the response over run length, and the trials an accuracy takes (SH08 Figs. 5, 6)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import msgspec
 
+from leadline.charts.axes import on_field
+from leadline.charts.drawable import Drawn
 from leadline.charts.embedding import page_parts, render_page
+from leadline.charts.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.charts.paged import Sheet, paged_pdf
 from leadline.charts.saving import Forms
+from leadline.charts.theme import SYSTEM_DASHES, SYSTEM_SHAPES
 from leadline.inert import to_csv
 from leadline.record import Status
-from leadline.record.workbench import Experiment, SurfaceCell, Trial
+from leadline.record.workbench import Experiment, StorageServer, SurfaceCell, Trial, TrialState
 from leadline.store import Store
 from leadline.studies.facts import fact_rows
 from leadline.studies.workbench import text as peak_table
-from leadline.studies.workbench.answer import say_sample
-from leadline.studies.workbench.charts import experiment_charts, is_wide_chart
-from leadline.studies.workbench.stored import experiment_of
+from leadline.studies.workbench.answer import experiment_of, say_sample
+from leadline.studies.workbench.cost_charts import (
+    compared_time_chart,
+    cost_charts,
+    fares_chart,
+    time_chart,
+)
+from leadline.studies.workbench.response_charts import latency_chart, response_charts
+from leadline.studies.workbench.run_lengths import RunLength, run_length_rows
 from leadline.studies.workbench.surface import text as surface_table
-from leadline.studies.workbench.surface.text import sample_costs
-from leadline.studies.workbench.tables import LENGTH_HEADS, run_length_lines, trial_rows
-from leadline.studies.workbench.text import experiment_title, peak_of
+from leadline.studies.workbench.surface.charts import lines_chart, map_chart
+from leadline.studies.workbench.surface.text import planes, sample_costs
+from leadline.studies.workbench.surface.turning_chart import surface_picture
+from leadline.studies.workbench.tables import LENGTH_HEADS, run_length_lines, say_needed, trial_rows
+from leadline.studies.workbench.text import Row, experiment_title, peak_of, say_cost, say_ms
+from leadline.units import format_seconds, say_percent
+
+_HEIGHT_PX = 260
+
+
+def run_length_charts(experiment: Experiment) -> dict[str, Drawn]:
+    """Draw every trial's mean over its length, and the trials needed; none without the study."""
+    rows = run_length_rows(experiment)
+    if not rows:
+        return {}
+    charts: dict[str, Drawn] = {"run-spread": _spread_chart(experiment, rows)}
+    needed = [row for row in rows if row.needed is not None]
+    if needed:
+        charts["run-trials"] = _needed_chart(experiment, needed)
+    return charts
+
+
+def _spread_chart(experiment: Experiment, rows: Sequence[RunLength]) -> alt.LayerChart:
+    """Draw SH08 Fig. 5: a point for each trial."""
+    rate = {row.rate_per_s: row.part_of_peak for row in rows}
+    points: list[Row] = [
+        {
+            "x": trial.request.seconds,
+            "y": trial.measured.response_ms.mean,
+            "which": _named(rate[trial.request.rate_per_s]),
+            "length": format_seconds(trial.request.seconds),
+            "said": say_ms(trial.measured.response_ms.mean),
+        }
+        for trial in experiment.peaks[0].lengths
+        if trial.state is TrialState.DONE
+        and trial.request.rate_per_s in rate
+        and trial.measured is not None
+        and trial.measured.response_ms is not None
+        and trial.measured.response_ms.mean > 0
+    ]
+    y = _log_y("Mean response of a trial (ms)", [row["y"] for row in points])
+    marks = alt.Chart(values(points)).mark_point(size=36, opacity=0.7)
+    tips = tooltips(which="Load", length="Run length", said="Mean response")
+    by = _by_load(rows)
+    layers: list[AnyChart] = [
+        marks.encode(x=_x(rows), y=y, tooltip=tips, color=by["color"], shape=by["shape"])
+    ]
+    subtitle = ["A point for each independent trial, its mean response.", "Both axes log."]
+    return finish(layers, "Response over run length", subtitle, (NARROW_PX, _HEIGHT_PX))
+
+
+def _needed_chart(experiment: Experiment, rows: Sequence[RunLength]) -> alt.LayerChart:
+    """Draw SH08 Fig. 6: how many trials of each length reach the accuracy."""
+    goal = experiment.start.goal
+    points: list[Row] = [
+        {
+            "x": row.seconds,
+            "y": row.needed.value,
+            "low": row.needed.low or row.needed.value,
+            "high": row.needed.high or row.needed.value,
+            "which": _named(row.part_of_peak),
+            "length": format_seconds(row.seconds),
+            "said": say_needed(row.needed),
+            "cost": "" if row.cost_s is None else say_cost(row.cost_s.value),
+        }
+        for row in rows
+        if row.needed is not None
+    ]
+    y = _log_y("Trials needed", [row[end] for row in points for end in ("low", "high")])
+    chart, x = alt.Chart(values(points)), _x(rows)
+    by = _by_load(rows)
+    line = {"color": by["color"], "strokeDash": by["strokeDash"]}
+    tips = tooltips(which="Load", length="Run length", said="Trials", cost="Bench time")
+    layers: list[AnyChart] = [
+        chart.mark_rule(style="whisker").encode(
+            x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=by["color"]
+        ),
+        chart.mark_line(strokeWidth=2).encode(x=x, y=y, **line),
+        chart.mark_point(filled=True, size=50).encode(
+            x=x, y=y, color=by["color"], shape=by["shape"], tooltip=tips
+        ),
+    ]
+    subtitle = [
+        f"For {100 * goal.accuracy:.4g} % accuracy at {100 * goal.confidence:.4g} %,",
+        "with the interval of the spread. Both axes log.",
+    ]
+    title = "Trials that an accuracy takes"
+    return finish(layers, title, subtitle, (NARROW_PX, _HEIGHT_PX))
+
+
+def _named(part: float) -> str:
+    return f"{say_percent(part)} of the peak"
+
+
+def _by_load(rows: Sequence[RunLength]) -> dict[str, alt.Color | alt.Shape | alt.StrokeDash]:
+    names = list(dict.fromkeys(_named(row.part_of_peak) for row in rows))
+    legend = alt.Legend(title=None, columns=2)
+    shapes = list(SYSTEM_SHAPES[: len(names)])
+    dashes = [list(dash) for dash in SYSTEM_DASHES[: len(names)]]
+    return {
+        "color": alt.Color("which:N", scale=alt.Scale(domain=names), legend=legend),
+        "shape": alt.Shape("which:N", scale=alt.Scale(domain=names, range=shapes), legend=legend),
+        "strokeDash": alt.StrokeDash(
+            "which:N", scale=alt.Scale(domain=names, range=dashes), legend=None
+        ),
+    }
+
+
+def _x(rows: Sequence[RunLength]) -> alt.X:
+    lengths = sorted({row.seconds for row in rows})
+    return alt.X(
+        "x:Q",
+        scale=alt.Scale(type="log", domain=[lengths[0] / 1.2, lengths[-1] * 1.2], nice=False),
+        axis=alt.Axis(title="Run length (s)", values=lengths, format=",~r", labelOverlap="greedy"),
+    )
+
+
+def _log_y(title: str, found: Sequence[float]) -> alt.Y:
+    low, high = min(found) / 1.3, max(found) * 1.3
+    ticks = [
+        step * 10.0**power
+        for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        for step in (1, 2, 5)
+    ]
+    return alt.Y(
+        "y:Q",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(
+            title=title,
+            format=",~r",
+            labelOverlap="greedy",
+            values=[tick for tick in ticks if low <= tick <= high],
+        ),
+    )
+
+
+# The charts of an experiment by name: of one search, or of a surface.
+
+_WIDE = ("latency", "response", "response-percentile", "time", "times", "map")
+
+
+def experiment_charts(
+    experiment: Experiment, others: Sequence[Experiment] = ()
+) -> dict[str, Drawn]:
+    """Return all charts there are, the one to look at first in front; `others` are compared."""
+    own = peak_charts(experiment) if experiment.start.design is None else surface_charts(experiment)
+    return own | compared_charts([experiment, *others])
+
+
+def is_wide_chart(name: str) -> bool:
+    """Whether a chart wants the whole width of a page."""
+    return name in _WIDE
+
+
+def peak_charts(experiment: Experiment) -> dict[str, Drawn]:
+    """Return response against load, load factor against time, and the policies beside it."""
+    if not experiment.peaks:
+        return {}
+    charts: dict[str, Drawn] = {}
+    latency = latency_chart(experiment) if experiment.peaks[0].curve else None
+    if latency is not None:
+        charts["latency"] = latency
+    charts |= response_charts(experiment.peaks[0], experiment.start.goal.threshold)
+    charts |= run_length_charts(experiment)
+    for name, chart in (("fares", fares_chart(experiment)), ("time", time_chart(experiment))):
+        if chart is not None:
+            charts[name] = chart
+    if "latency" not in charts and isinstance(experiment.start.server, StorageServer):
+        latency = latency_chart(experiment)
+        charts |= {} if latency is None else {"latency": latency}
+    return charts
+
+
+def surface_charts(experiment: Experiment) -> dict[str, Drawn]:
+    """Return a map for each plane; lines and the solid for that of the ideal configuration."""
+    surface = experiment.surface
+    if surface is None or not any(cell.rate_per_s for cell in surface.cells):
+        return {}
+    charts: dict[str, Drawn] = {}
+    costs = sample_costs(experiment)
+    cut = planes(experiment.start, surface)
+    for number, plane in enumerate(cut):
+        name = "map" if number == 0 else f"map-{number + 1}"
+        if plane.y is not None:
+            charts[name] = map_chart(plane, surface, costs, wide=number == 0)
+        if number == 0:
+            picture = surface_picture(plane, surface)
+            if picture is not None:
+                charts["solid"] = picture
+            charts["lines"] = lines_chart(plane, surface)
+    return charts
+
+
+def compared_charts(experiments: Sequence[Experiment]) -> dict[str, Drawn]:
+    """Return what several experiments say beside each other (SH08 Figs. 7 to 10)."""
+    if len(experiments) < 2:
+        return {}
+    charts: dict[str, Drawn] = {}
+    single = [each for each in experiments if each.start.design is None]
+    times = compared_time_chart(single)
+    if times is not None:
+        charts["times"] = times
+    charts |= cost_charts(experiments)
+    return charts
+
+
+# An experiment as a page: a peak rate with its curve, or a surface with its maps.
 
 _STATUS = {
     Status.RUNNING: "still running",

@@ -28,8 +28,8 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.stats import sd_interval, student_t
+from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.loads import t_interval
-from leadline.studies.workbench.policy import ExperimentRefused
 from leadline.units import format_seconds, say_percent
 
 KEPT_FRAC = 0.97

@@ -35,13 +35,11 @@ from leadline.record.workbench import (
 )
 from leadline.servers import held_open, release_server, run_trial
 from leadline.store import Keeper
-from leadline.studies.workbench.answer import explain
-from leadline.studies.workbench.conversation import Conversation
+from leadline.studies.workbench.answer import KeptExperiment, explain
+from leadline.studies.workbench.conversation import Conversation, ReplayRefused
 from leadline.studies.workbench.policies import open_policy
-from leadline.studies.workbench.policy import ReplayRefused
-from leadline.studies.workbench.pools.pool import Pool
+from leadline.studies.workbench.pool import Pool
 from leadline.studies.workbench.run_lengths import even_orders, length_orders
-from leadline.studies.workbench.stored import KeptExperiment
 from leadline.studies.workbench.surface import open_design
 from leadline.studies.workbench.twin import with_fares
 

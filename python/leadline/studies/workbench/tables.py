@@ -23,6 +23,7 @@ from leadline.record.workbench import (
     Trial,
 )
 from leadline.studies.registry import Kind, first
+from leadline.studies.workbench.answer import experiment_of, stored_experiment
 from leadline.studies.workbench.run_lengths import (
     NEEDED_MAX,
     CurvePoint,
@@ -30,8 +31,8 @@ from leadline.studies.workbench.run_lengths import (
     latency_curve,
     run_length_rows,
 )
-from leadline.studies.workbench.stored import experiment_of, stored_experiment
-from leadline.studies.workbench.surface.answer import surface_error
+from leadline.studies.workbench.study import Variation, say_value, spent_s
+from leadline.studies.workbench.surface.models import surface_error
 from leadline.studies.workbench.surface.text import tell_surface
 from leadline.studies.workbench.text import (
     CURVE_HEADS,
@@ -47,7 +48,6 @@ from leadline.studies.workbench.text import (
     say_peak,
     say_response,
 )
-from leadline.studies.workbench.varied import Variation, say_value, spent_s
 from leadline.units import format_seconds, say_percent, say_span
 
 

@@ -11,11 +11,10 @@ from leadline.record import Access
 from leadline.record.workbench import Threshold, Within
 from leadline.servers import check_server
 from leadline.studies.workbench import policies
-from leadline.studies.workbench.experiments.keys import threshold_of
+from leadline.studies.workbench.conversation import ExperimentRefused
+from leadline.studies.workbench.experiments.keys import storage_goal, storage_server, threshold_of
 from leadline.studies.workbench.experiments.quantities import SHARE
 from leadline.studies.workbench.experiments.read import ExperimentFile
-from leadline.studies.workbench.experiments.storage import storage_goal, storage_server
-from leadline.studies.workbench.policy import ExperimentRefused
 from leadline.units import parse_seconds
 
 DEADLINE_S = 300.0

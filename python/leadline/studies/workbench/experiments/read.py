@@ -36,6 +36,7 @@ from leadline.record.workbench import (
 )
 from leadline.servers import check_server, run_trial
 from leadline.studies.workbench import policies, surface
+from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.experiments.keys import (
     FACTOR,
     GOAL,
@@ -46,6 +47,10 @@ from leadline.studies.workbench.experiments.keys import (
     THRESHOLD,
     TOP,
     Key,
+    storage_factor,
+    storage_goal,
+    storage_sample,
+    storage_server,
     threshold_of,
 )
 from leadline.studies.workbench.experiments.quantities import (
@@ -54,13 +59,6 @@ from leadline.studies.workbench.experiments.quantities import (
     lines_of,
     read_levels,
 )
-from leadline.studies.workbench.experiments.storage import (
-    storage_factor,
-    storage_goal,
-    storage_sample,
-    storage_server,
-)
-from leadline.studies.workbench.policy import ExperimentRefused
 from leadline.studies.workbench.surface import open_design
 
 SAMPLES_MAX = 10_000

@@ -1,4 +1,4 @@
-"""Load-picking policies: one file each, all behind `leadline.studies.workbench.policy.Policy`."""
+"""Load-picking policies, all behind `leadline.studies.workbench.conversation.Policy`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Callable
 
 from leadline.errors import LeadlineError
 from leadline.record.workbench import Goal, Prior
+from leadline.studies.workbench.conversation import Policy
 from leadline.studies.workbench.policies.curve import curve
 from leadline.studies.workbench.policies.ladders import (
     binary_search,
     binary_search_seeded,
     linear_search,
     linear_search_seeded,
+    model_guided,
+    model_guided_seeded,
     strawman,
 )
 from leadline.studies.workbench.policies.mlrsearch import mlrsearch
-from leadline.studies.workbench.policies.model_guided import model_guided, model_guided_seeded
-from leadline.studies.workbench.policy import Policy
 
 Maker = Callable[[Goal, int, Prior | None], Policy]
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from leadline.errors import LeadlineError
 from leadline.record.workbench import Factor, Goal, PeakRate, Prior, Sample, Surface
-from leadline.studies.workbench.surface.answer import Belief, surface_of
 from leadline.studies.workbench.surface.grid import Floats, Grid, Readings
 from leadline.studies.workbench.surface.models import (
+    Belief,
     believe,
     choose,
     d_optimal,
@@ -20,6 +20,7 @@ from leadline.studies.workbench.surface.models import (
     quadratic_log,
     quadratic_raw,
     raw_terms,
+    surface_of,
 )
 from leadline.studies.workbench.surface.posterior import prior_covariance
 

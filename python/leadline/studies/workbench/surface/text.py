@@ -22,7 +22,7 @@ from leadline.record.workbench import (
     SurfaceCell,
 )
 from leadline.studies.workbench.answer import say_sample
-from leadline.studies.workbench.surface.answer import surface_error
+from leadline.studies.workbench.surface.models import surface_error
 from leadline.studies.workbench.text import (
     VERDICTS,
     say_cost,

@@ -17,11 +17,13 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 import msgspec
 
+from leadline import errors
 from leadline.errors import LeadlineError
+from leadline.inputs import UNREADABLE_JSON
 from leadline.machine.lock import machine_locked
 from leadline.record.workbench import Trial, TrialOrder, is_simulated
 
@@ -116,7 +118,7 @@ def open_pool(
         return LocalPool(tell or _silent)
     _require_tls(scheduler, tell or _silent, insecure=insecure)
     try:
-        from leadline.studies.workbench.pools.dask_pool import DaskPool  # noqa: PLC0415 - an extra
+        from leadline.studies.workbench.dask_pool import DaskPool  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise PoolRefused(
             f"--scheduler needs Dask, which is not installed here ({error}); type: "
@@ -180,3 +182,65 @@ def _is_simulated(arguments: tuple[Any, ...]) -> bool:
 
 def _silent(_line: str) -> None:
     """Nobody listens."""
+
+
+# What a machine of a pool sends back, as bytes of JSON: nothing in it can run where it is read.
+
+_KNOWN: dict[str, type[LeadlineError]] = {
+    kind.__name__: kind
+    for kind in (*vars(errors).values(), PoolLost, PoolRefused)
+    if isinstance(kind, type) and issubclass(kind, LeadlineError)
+}
+"""What a trial may end by, by name; others arrive as the nearest of these."""
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    kind: str
+    said: str
+
+
+class _Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a call returned, or what it raised."""
+
+    found: msgspec.Raw = msgspec.Raw(b"null")
+    failure: _Failure | None = None
+
+
+def encoded(call: Callable[[], Any]) -> bytes:
+    """Run a call and write down what it returned, or what it raised."""
+    try:
+        answer = _Answer(found=msgspec.Raw(msgspec.json.encode(call())))
+    except Exception as error:
+        answer = _Answer(failure=_failure(error))
+    return msgspec.json.encode(answer)
+
+
+def _failure(error: Exception) -> _Failure:
+    kind = next((each.__name__ for each in type(error).__mro__ if each in _KNOWN.values()), None)
+    if kind is not None:
+        return _Failure(kind, str(error))
+    return _Failure("", f"{type(error).__name__}: {error}")
+
+
+def read_answer(data: bytes, fn: Callable[..., Any]) -> Any:
+    """Return what a call of `fn` returned on a machine, as the type that `fn` says it returns.
+
+    Raises:
+        LeadlineError: what the call raised there.
+        PoolRefused: the machine sent something else.
+
+    """
+    try:
+        answer = msgspec.json.decode(data, type=_Answer)
+        if answer.failure is None:
+            return msgspec.json.decode(answer.found, type=get_type_hints(fn).get("return", Any))
+    except UNREADABLE_JSON as error:
+        raise PoolRefused(
+            f"a worker sent something that is no result ({error}); install the same Leadline there"
+        ) from error
+    failure = answer.failure
+    if failure.kind in _KNOWN:
+        raise _KNOWN[failure.kind](failure.said)
+    raise LeadlineError(
+        f"a trial failed on its machine by a defect in Leadline, please report it: {failure.said}"
+    )

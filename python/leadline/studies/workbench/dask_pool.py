@@ -28,8 +28,15 @@ from distributed.protocol.serialize import Serialized
 from tornado.ioloop import IOLoop
 
 from leadline.record.workbench import Trial, TrialOrder, TrialState
-from leadline.studies.workbench.pools.answers import encoded, read_answer
-from leadline.studies.workbench.pools.pool import Pool, PoolLost, PoolRefused, Tell, run_here
+from leadline.studies.workbench.pool import (
+    Pool,
+    PoolLost,
+    PoolRefused,
+    Tell,
+    encoded,
+    read_answer,
+    run_here,
+)
 
 _WORDS_MAX = 300
 

@@ -1,1 +1,0 @@
-"""Trials side by side, on this machine or a cluster."""
