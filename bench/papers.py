@@ -4,9 +4,9 @@
 
 `bench/papers.toml` has the rows: what a paper shows, the command that shows it here, and patterns
 that the command must print. The state of a row is what its command did. All systems are simulated,
-or are small files in a folder that is removed, so that `tests/test_papers.py` runs every command
-again and holds the table against it. Ends with exit code 1 where a command did not print what its
-row wants.
+or are small files in a folder that is removed, so that `tests/house/test_papers.py` runs every
+command again and holds the table against it. Ends with exit code 1 where a command did not print
+what its row wants.
 """
 
 from __future__ import annotations

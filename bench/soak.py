@@ -10,7 +10,7 @@ files, files in the target, the store. `endurance/trend.py` states the test.
 
 Ctrl-C ends a course, and what was seen of it by then is told as that. With `--keep FILE` a course
 that has ended is kept there, and not run again by the same code. All of it takes about two hours.
-tests/test_soak.py is the short form.
+tests/house/test_soak.py is the short form.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ usage: fuzz/parsers.py [--seconds S | --inputs N] [--seed N] [TARGET ...]
 
 A parser returns, or refuses with its own error, within a second of processor time and a GiB of
 memory beside what it found. What does otherwise is a finding: it is kept under
-build/fuzz/findings, and put into fuzz/corpus/TARGET once it is mended; `tests/test_parsers.py` and
-every later run begin with the corpus. Exit code 1 when something was found.
+build/fuzz/findings, and put into fuzz/corpus/TARGET once it is mended;
+`tests/house/test_parsers.py` and every later run begin with the corpus. Exit code 1 when something
+was found.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def drawable(chart: Drawn) -> dict[str, Any]:
 def unchecked() -> AbstractContextManager[None]:
     """Make charts that are not held against Vega-Lite's schema, which took half of a page's time.
 
-    The charts are ours, and `tests/test_chart_schema.py` does that with one of every kind. What a
-    user draws with Altair in the same process is checked as before.
+    The charts are ours, and `tests/charts/test_chart_schema.py` does that with one of every kind.
+    What a user draws with Altair in the same process is checked as before.
     """
     unchecked: AbstractContextManager[None] = debug_mode(False)
     return unchecked

@@ -342,11 +342,11 @@ more room than a clean one."""
 
 def sentences(found: FileCache) -> FileCache:
     """Return the findings with their sentences; pure, so the same findings always read the same."""
-    told = (_sizes_of_words(found), _policy(found), _rates_of_words(found))
+    told = (_say_sizes(found), _policy(found), _say_rates(found))
     return msgspec.structs.replace(found, sentences=tuple(filter(None, told)))
 
 
-def _sizes_of_words(found: FileCache) -> str:
+def _say_sizes(found: FileCache) -> str:
     reads, writes = found.reads, found.writes
     if reads.bytes is None and writes.bytes is None:
         return (
@@ -395,7 +395,7 @@ def _policy(found: FileCache) -> str:
     return f"Write policy: {found.policy.value}, {_MEANING[found.policy]}: {'; '.join(proof)}."
 
 
-def _rates_of_words(found: FileCache) -> str:
+def _say_rates(found: FileCache) -> str:
     parts = []
     for place, reads, writes in (
         (found.inside_bytes, found.read_mb_s, found.write_mb_s),

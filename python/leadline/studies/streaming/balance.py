@@ -252,7 +252,7 @@ def _balance(study: StreamStudy, capacities: Capacities, cells: Sequence[Cell]) 
         order=order,
         first=order[0] if order else None,
         disks_mb_s_per_processor=known.get("disks"),
-        sentence=_sentence_of_balance(order, known),
+        sentence=_balance_sentence(order, known),
         amdahl=amdahl_case(study, cells),
     )
 
@@ -322,7 +322,7 @@ def _why_not(name: Resource, capacities: Capacities) -> str:
     return "its capacity was not measured"
 
 
-def _sentence_of_balance(order: Sequence[Resource], rates: dict[Resource, Interval]) -> str:
+def _balance_sentence(order: Sequence[Resource], rates: dict[Resource, Interval]) -> str:
     if not order:
         return "Nothing can be said of its balance: no capacity was measured."
     words = [
@@ -426,7 +426,7 @@ def what_if(balance: Balance, changes: Mapping[str, float]) -> WhatIf | None:
         limited_before=limited_before,
         limited_after=limited_after,
         gain_frac=gain,
-        sentence=_sentence_of_what_if(balance, changes, gain.value, becomes, limited_after),
+        sentence=_what_if_sentence(balance, changes, gain.value, becomes, limited_after),
     )
 
 
@@ -457,7 +457,7 @@ def _gain(was: Interval, becomes: Interval, *, same: bool) -> Interval:
     )
 
 
-def _sentence_of_what_if(
+def _what_if_sentence(
     balance: Balance,
     changes: Mapping[str, float],
     gain: float,

@@ -180,7 +180,7 @@ def _title(rows: Sequence[dict[str, Any]]) -> str:
 
 # Bytes over a bus for every byte of disk (AD98 Figs. 4 and 6): measured bars, modelled lines.
 
-_HEIGHT_PX_OF_RATIO_CHART = 260
+_RATIO_HEIGHT_PX = 260
 _SUBTITLE_CHARACTERS = 110
 _MATCH_FRAC = 0.05
 """Models that are this near have explained the traffic."""
@@ -200,16 +200,11 @@ def ratio_chart(ratios: Sequence[Ratio], bus: Bus) -> alt.LayerChart | None:
     layers: list[AnyChart] = []
     if measured:
         layers += _measured(measured, x, offset, y)
-        layers += under_axis(groups, disks, _HEIGHT_PX_OF_RATIO_CHART)
+        layers += under_axis(groups, disks, _RATIO_HEIGHT_PX)
     else:
-        layers += [_words(), *under_axis(groups, [1], _HEIGHT_PX_OF_RATIO_CHART)]
+        layers += [_words(), *under_axis(groups, [1], _RATIO_HEIGHT_PX)]
     layers += [*_lines(rows, "corrected", x, y), *_lines(rows, "modelled", x, y), zero_line()]
-    return finish(
-        layers,
-        _title_of_ratio_chart(found, bus),
-        _subtitle(found),
-        (WIDE_PX, _HEIGHT_PX_OF_RATIO_CHART),
-    )
+    return finish(layers, _ratio_title(found, bus), _subtitle(found), (WIDE_PX, _RATIO_HEIGHT_PX))
 
 
 def _row(ratio: Ratio) -> dict[str, Any]:
@@ -283,7 +278,7 @@ def _axis(rows: Sequence[dict[str, Any]], bus: Bus) -> alt.Y:
     )
 
 
-def _title_of_ratio_chart(ratios: Sequence[Ratio], bus: Bus) -> str:
+def _ratio_title(ratios: Sequence[Ratio], bus: Bus) -> str:
     name = BUS_WORDS[bus]
     errors = [(abs(ratio.error_frac), ratio) for ratio in ratios if ratio.error_frac is not None]
     if not errors:
@@ -316,9 +311,9 @@ def _subtitle(ratios: Sequence[Ratio]) -> list[str]:
 
 # What every disk brings (AD98 Fig. 3): incremental bandwidth against the ideal, and what stops.
 
-_HEIGHT_PX_OF_SCALING_CHART = 320
+_SCALING_HEIGHT_PX = 320
 _LETTER_PX, _LABEL_GAP_PX = 7.2, 7
-_SUBTITLE_OF_SCALING_CHART = [
+_SCALING_SUBTITLE = [
     "Each bar: what one more disk adds to the phase's disk bandwidth, with its 95 % interval.",
     "Line: what that disk gives by itself. A bar that falls short names what stopped it.",
 ]
@@ -328,7 +323,7 @@ def scaling_chart(scaling: Sequence[Scaling]) -> alt.LayerChart | None:
     """Return the chart; None where nothing ran on more than one number of disks."""
     if not any(len(each.steps) > 1 for each in scaling):
         return None
-    rows = [_row_of_scaling_chart(step) for each in scaling for step in each.steps]
+    rows = [_scaling_row(step) for each in scaling for step in each.steps]
     groups = groups_of((each.kernel, each.phase) for each in scaling)
     disks = sorted({int(row["disks"]) for row in rows})
     x, offset = group_x(groups), disk_offset(disks)
@@ -338,7 +333,7 @@ def scaling_chart(scaling: Sequence[Scaling]) -> alt.LayerChart | None:
         scale=alt.Scale(domain=[least, most], nice=False),
         axis=alt.Axis(title="MB/s that each disk brings", labelExpr=NUMBER_EXPR, tickCount=6),
     )
-    px = _HEIGHT_PX_OF_SCALING_CHART / (most - least)
+    px = _SCALING_HEIGHT_PX / (most - least)
     thick = 2.2 / px
     ideal = [row | {"line": row["ideal"] - thick, "line2": row["ideal"]} for row in rows]
     short = [row for row in rows if row["limit"]]
@@ -354,17 +349,12 @@ def scaling_chart(scaling: Sequence[Scaling]) -> alt.LayerChart | None:
         .encode(x=x, xOffset=offset, y=on_field(y, "line"), y2=alt.Y2("line2:Q")),
         *_limits(short, px, x, offset, y),
         zero_line(),
-        *under_axis(groups, disks, _HEIGHT_PX_OF_SCALING_CHART),
+        *under_axis(groups, disks, _SCALING_HEIGHT_PX),
     ]
-    return finish(
-        layers,
-        _title_of_scaling_chart(scaling),
-        _SUBTITLE_OF_SCALING_CHART,
-        (WIDE_PX, _HEIGHT_PX_OF_SCALING_CHART),
-    )
+    return finish(layers, _scaling_title(scaling), _SCALING_SUBTITLE, (WIDE_PX, _SCALING_HEIGHT_PX))
 
 
-def _row_of_scaling_chart(step: ScalingStep) -> dict[str, Any]:
+def _scaling_row(step: ScalingStep) -> dict[str, Any]:
     gained = step.gained_mb_s
     limit = RESOURCE_WORDS[step.limited_by] if step.limited_by else ""
     if not limit and fell_short(step):
@@ -441,7 +431,7 @@ def _domain(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
     return (least - 0.02 * room if least < 0 else 0.0), most + 0.05 * room
 
 
-def _title_of_scaling_chart(scaling: Sequence[Scaling]) -> str:
+def _scaling_title(scaling: Sequence[Scaling]) -> str:
     """Say where adding disks stops paying, first of all."""
     stopped: dict[tuple[int, str], list[str]] = {}
     for each in scaling:

@@ -219,7 +219,7 @@ def _subtitle(cpi: bool) -> str:
 # factor of ten apart, only a logarithmic axis shows them all; it has no zero to begin a bar at, so
 # there are points instead.
 
-_HEIGHT_PX_OF_CHART = 250
+_BALANCE_HEIGHT_PX = 250
 _LOG_SPREAD = 10.0
 _NUMBER_PX = 19
 """What a number above a mark takes, the gap to it included."""
@@ -237,11 +237,9 @@ class Scale(NamedTuple):
         """Return how high a value stands, in pixels from the axis."""
         if self.log:
             return (
-                _HEIGHT_PX_OF_CHART
-                * math.log(value / self.least)
-                / math.log(self.most / self.least)
+                _BALANCE_HEIGHT_PX * math.log(value / self.least) / math.log(self.most / self.least)
             )
-        return _HEIGHT_PX_OF_CHART * (value - self.least) / (self.most - self.least)
+        return _BALANCE_HEIGHT_PX * (value - self.least) / (self.most - self.least)
 
 
 class Frame(NamedTuple):
@@ -312,7 +310,7 @@ def _panel(balances: Sequence[Balance], names: Sequence[str], scale: Scale) -> a
         layers.append(zero_line())
     first = balances[0]
     title = f"{first.kernel} {first.phase}: {_first(balances)}"
-    return finish(layers, title, _subtitle_of_chart(balances), (NARROW_PX, _HEIGHT_PX_OF_CHART))
+    return finish(layers, title, _balance_subtitle(balances), (NARROW_PX, _BALANCE_HEIGHT_PX))
 
 
 def _row(balance: Balance, saturation: Saturation, scale: Scale) -> Row:
@@ -419,7 +417,7 @@ def _profile(rows: Sequence[Row], frame: Frame) -> AnyChart:
     line: AnyChart = (
         alt.Chart(values(rows))
         .mark_line(style="profile")
-        .encode(x=frame.x, xOffset=frame.offset, y=frame.y, color=_colour_of_chart(frame))
+        .encode(x=frame.x, xOffset=frame.offset, y=frame.y, color=_balance_colour(frame))
     )
     return line
 
@@ -430,7 +428,7 @@ def _mark(chart: alt.Chart, style: str, frame: Frame) -> Any:
     return chart.mark_bar(style=style) if frame.alone else chart.mark_bar(opacity=0.8)
 
 
-def _colour_of_chart(frame: Frame) -> alt.Color:
+def _balance_colour(frame: Frame) -> alt.Color:
     scale = alt.Scale(domain=list(frame.names))
     return alt.Color("system:N", scale=scale, legend=alt.Legend(title=None, columns=1))
 
@@ -439,12 +437,12 @@ def _paint(frame: Frame) -> dict[str, Any]:
     if frame.alone:
         return {}
     if not frame.log:
-        return {"color": _colour_of_chart(frame)}
+        return {"color": _balance_colour(frame)}
     names = list(frame.names)
     shapes = alt.Scale(domain=names, range=list(SYSTEM_SHAPES[: len(names)]))
     legend = alt.Legend(title=None, columns=1)
     return {
-        "color": _colour_of_chart(frame),
+        "color": _balance_colour(frame),
         "shape": alt.Shape("system:N", scale=shapes, legend=legend),
     }
 
@@ -462,7 +460,7 @@ def _words(rows: Sequence[Row], now: Interval | None, frame: Frame) -> list[AnyC
         layers.append(
             alt.Chart(values(missing.values()))
             .mark_text(style="small-label", baseline="bottom", text="no number")
-            .encode(x=frame.x, y=alt.YValue(_HEIGHT_PX_OF_CHART - 6), tooltip=tips)
+            .encode(x=frame.x, y=alt.YValue(_BALANCE_HEIGHT_PX - 6), tooltip=tips)
         )
     return layers
 
@@ -506,7 +504,7 @@ def _first(balances: Sequence[Balance]) -> str:
     return ", ".join(f"{word} first on {system}" for system, word in words.items())
 
 
-def _subtitle_of_chart(balances: Sequence[Balance]) -> list[str]:
+def _balance_subtitle(balances: Sequence[Balance]) -> list[str]:
     said = ["Disk bandwidth that uses a resource up, with 95 % intervals."]
     if any(each.at_least for one in balances for each in one.saturations):
         said.append("≥: never seen to give out.")

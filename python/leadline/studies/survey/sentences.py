@@ -541,7 +541,7 @@ def _how_sure(survey: Survey) -> str:
     if survey.noise_frac:
         noise = [f"{say_percent(frac)} ({name})" for name, frac in survey.noise_frac.items()]
         parts.append(f"readings of one point differ from run to run by {join_words(noise)}")
-    parts.append(_drift_of_sentences(survey))
+    parts.append(_say_drift(survey))
     text = f"How sure: {', '.join(parts)}."
     if survey.status is not Status.DONE:
         text += (
@@ -553,7 +553,7 @@ def _how_sure(survey: Survey) -> str:
     return text
 
 
-def _drift_of_sentences(survey: Survey) -> str:
+def _say_drift(survey: Survey) -> str:
     if survey.drift_step is not None:
         return f"and the system {say_step(survey.drift_step)}"
     drift = told_drift(survey.drift_frac)

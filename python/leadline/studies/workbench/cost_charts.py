@@ -263,7 +263,7 @@ def say_found(fare: Fare) -> str:
 
 # Load factor against time (SH08 Fig. 3 and 7): where a search spends its bench time.
 
-_HEIGHT_PX_OF_TIME_CHART = 260
+_TIME_HEIGHT_PX = 260
 _TOP_FACTOR = 2.6
 """Loads beyond this many peak rates are drawn at the edge: they would flatten the rest."""
 
@@ -310,7 +310,7 @@ def time_chart(experiment: Experiment) -> alt.LayerChart | None:
         subtitle += " At 1 the server is offered its peak rate; green is its interval."
         if any(row["y"] >= _TOP_FACTOR for row in rows):
             subtitle += f" Higher loads are drawn at {_TOP_FACTOR}."
-    return finish(layers, title, subtitle, (WIDE_PX, _HEIGHT_PX_OF_TIME_CHART))
+    return finish(layers, title, subtitle, (WIDE_PX, _TIME_HEIGHT_PX))
 
 
 def compared_time_chart(experiments: Sequence[Experiment]) -> alt.LayerChart | None:
@@ -348,7 +348,7 @@ def compared_time_chart(experiments: Sequence[Experiment]) -> alt.LayerChart | N
     ]
     title = "Load factor against time"
     subtitle = "Each mark is a trial, where it ended; at 1 the server is offered its peak rate."
-    return finish(layers, title, subtitle, (WIDE_PX, _HEIGHT_PX_OF_TIME_CHART))
+    return finish(layers, title, subtitle, (WIDE_PX, _TIME_HEIGHT_PX))
 
 
 def _has_rate(experiment: Experiment) -> bool:

@@ -132,7 +132,7 @@ PART_MAX = 1.2
 """Far above its peak a server answers with the length of its queue, whatever the length."""
 NEEDED_MAX = 10_000
 """More trials than anybody runs: then the length does not reach the accuracy."""
-_SEED_STREAM_OF_RUN_LENGTHS = 2_000_000
+_LENGTH_SEED_STREAM = 2_000_000
 
 
 class RunLength(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,7 +196,7 @@ def length_orders(start: ExperimentStart, own: SamplePeak) -> Iterator[TrialOrde
     asked = start.run_lengths
     if rate_per_s is None or asked is None:
         return
-    seed = derive_seed(derive_seed(start.seed, 1), _SEED_STREAM_OF_RUN_LENGTHS)
+    seed = derive_seed(derive_seed(start.seed, 1), _LENGTH_SEED_STREAM)
     turn = [(part, seconds) for seconds in asked.seconds for part in asked.parts]
     for place in range(len(own.lengths), len(turn) * asked.trials):
         part, seconds = turn[place % len(turn)]
