@@ -111,7 +111,9 @@ def test_no_line_is_laid_out_by_hand() -> None:
     assert not [path for path in sources if mark in path.read_text(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/reference/invariants.md"])
+@pytest.mark.parametrize(
+    "name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/reference/invariants.md"]
+)
 def test_every_file_that_a_document_names_is_there(name: str) -> None:
     said = re.findall(
         r"`((?:python|crates|tests|bench|docs|protocol|fuzz)/[\w./-]*)`",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -10,29 +10,21 @@ from typing import Any
 
 import msgspec
 
-from leadline.api.frames import chosen, columns, frame, table, workload_of
+from leadline.api.frames import chosen, columns, frame, maybe, seconds_of, table, workload_of
+from leadline.api.progress import Listener
 from leadline.late import late
-from leadline.models import Predictor
 from leadline.record import PARAMETERS, Interval, Workload
 from leadline.record.comparison import SystemsComparison
 from leadline.record.wording import say_rate
 from leadline.store import open_store
-from leadline.studies.comparison import (
-    NOT_TWO,
-    GateRefused,
-    Named,
-    Question,
-    Terms,
-    compare_systems,
-    disturbance_of,
-    known_cache,
-    name_systems,
-    parse_prices,
-    parse_rule,
-    questions_on,
+from leadline.studies.comparison.run import (
+    PASSES,
+    ComparisonAsked,
+    compare_stored,
+    named_systems,
+    require_sense,
 )
 from leadline.studies.comparison.text import say_ratio, say_title, say_verdict
-from leadline.studies.survey.study import load_survey
 
 comparison_charts = late("leadline.studies.comparison.charts:comparison_charts")
 save_comparison = late("leadline.studies.comparison.page:save_comparison")
@@ -46,7 +38,12 @@ def compare(
     extrapolate: bool = False,
     prices: Sequence[str] = (),
     fail_if: str | None = None,
+    measure: bool = False,
+    passes: int = PASSES,
+    seconds: str | float | None = None,
+    seed: int = 1,
     store: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> ComparedSystems:
     """Compare surveyed systems: ratios with intervals, and a verdict where there is one.
 
@@ -58,7 +55,12 @@ def compare(
         extrapolate: answer beyond the surveyed ranges, marked.
         prices: as `"A=1200 EUR"`, for MB/s per money.
         fail_if: `slower=5%`: judge whether the second system is; `document.gate` tells.
+        measure: measure now, turn by turn; every target must be here.
+        passes: with `measure`: readings of each system.
+        seconds: with `measure`: of one reading, at most, as a number or as `"2s"`.
+        seed: with `measure`: decides addresses.
         store: a file or URL; by default the one the command line uses.
+        say: is told what a person should know, one sentence at a time.
 
     Raises:
         StoreError: there is no such survey.
@@ -66,28 +68,20 @@ def compare(
         GateRefused: a rule for other than two systems.
 
     """
-    slower_frac = parse_rule(fail_if) if fail_if is not None else None
-    if slower_frac is not None and len(systems) != 2:
-        raise GateRefused(NOT_TWO)
-    with open_store(store, reading=True) as kept:
-        loaded = [load_survey(kept, ref) for ref in systems]
-        names = name_systems([survey for survey, _ in loaded])
-        contenders = tuple(
-            Named(
-                name,
-                Predictor(survey, points, model=model, extrapolate=extrapolate),
-                known_cache(kept, survey, points),
-                disturbance_of(survey, points),
-            )
-            for name, (survey, points) in zip(names, loaded, strict=True)
-        )
-    asked = [Question(None, workload_of(each)) for each in workloads]
-    terms = Terms(
-        questions=questions_on(contenders, asked, named=named),
-        prices=parse_prices(prices, names) if prices else {},
-        slower_frac=slower_frac,
+    asked = ComparisonAsked(
+        workloads=[workload_of(each) for each in workloads],
+        named=named,
+        prices=prices,
+        fail_if=fail_if,
+        measure=measure,
+        passes=passes,
+        seconds=maybe(seconds_of, seconds),
+        seed=seed,
     )
-    return ComparedSystems(compare_systems(contenders, terms))
+    require_sense(asked, len(systems))
+    with open_store(store, reading=not measure) as kept:
+        contenders = named_systems(kept, systems, model=model, extrapolate=extrapolate)
+        return ComparedSystems(compare_stored(kept, contenders, asked, Listener(say, shown=False)))
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,6 +19,8 @@ from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.comparison import Asked, ComparisonRefused, Named
 from leadline.studies.comparison import command as compare
+from leadline.studies.comparison.run import measure_now, require_same_system
+from leadline.studies.conduct import Watcher
 from leadline.studies.resume import find_unfinished
 from leadline.studies.survey.study import surveyed_target
 from shared_surveys import surveyed
@@ -63,19 +65,28 @@ def test_an_unfinished_survey_is_found_again_however_its_directory_is_written(
         assert store.list()[0].status is not Status.DONE
 
 
-def test_a_system_that_changed_since_its_survey_is_not_measured(
-    hp: Named, capsys: pytest.CaptureFixture[str]
-) -> None:
+class Heard(Watcher):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+
+def test_a_system_that_changed_since_its_survey_is_not_measured(hp: Named) -> None:
     facts = hp.predictor.survey.start.facts
     other = changed(hp, "other", facts=facts | {"simulated_system": "convex"})
     with (
         open_store("sqlite://") as store,
         pytest.raises(ComparisonRefused, match=r"other is not .* surveyed: simulated_system"),
     ):
-        compare._measure(store, [hp, other], [made.INSIDE], ASKED)
+        measure_now(store, [hp, other], [made.INSIDE], ASKED, Watcher())
     rebuilt: Any = SimpleNamespace(facts=facts | {"engine_build": "new"})
-    compare._require_same_system(changed(hp, "hp", facts=facts | {"engine_build": "old"}), rebuilt)
-    assert "note: hp: engine_build: old then, new now" in capsys.readouterr().err
+    before, heard = changed(hp, "hp", facts=facts | {"engine_build": "old"}), Heard()
+    require_same_system(before, rebuilt, heard)
+    assert heard.said == ["note: hp: engine_build: old then, new now"]
 
 
 def test_the_surveys_cap_on_bytes_holds_for_measuring_too(hp: Named) -> None:
@@ -83,7 +94,7 @@ def test_the_surveys_cap_on_bytes_holds_for_measuring_too(hp: Named) -> None:
     capped = changed(hp, "capped", plan=plan)
     large = Workload(unique_bytes=2 * 2**20, size_mean=8192)
     with open_store("sqlite://") as store:
-        found = compare._measure(store, [hp, capped], [large], ASKED)
+        found = measure_now(store, [hp, capped], [large], ASKED, Watcher())
     assert {(each.where, each.code) for each in found[large].findings} == {
         ("capped", "not_comparable")
     }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 import shared_surveys
 from command import leadline
+from leadline import compare
 from leadline.record.survey import SURVEY
 from leadline.stats import runs_interval
 from leadline.store import Store, open_store
@@ -132,6 +134,15 @@ def test_measuring_reads_both_systems_now_and_keeps_the_readings(store: Path) ->
     assert (pair["source"], pair["verdict"]) == ("measured", "a")
     assert len(pair["readings"]) == 3
     assert "pass 3" in done.stderr
+
+
+def test_python_measures_them_by_the_same_readings(store: Path) -> None:
+    options: dict[str, Any] = {"workloads": [INSIDE], "measure": True, "passes": 3}
+    said: list[str] = []
+    found = compare("hp-730", "sparcstation-1plus", store=str(store), say=said.append, **options)
+    (pair,) = found.document.pairs
+    assert (pair.source, pair.verdict, len(pair.readings)) == ("measured", "a", 3)
+    assert any("pass 3" in each for each in said)
 
 
 def test_one_system_measured_against_itself_is_not_told_apart(store: Path) -> None:

@@ -4,6 +4,7 @@ from leadline.studies.comparison.contenders import Disturbance, Named, disturban
 from leadline.studies.comparison.document import (
     ComparisonRefused,
     Question,
+    Readings,
     Terms,
     compare_systems,
     focal_questions,
@@ -12,7 +13,6 @@ from leadline.studies.comparison.document import (
     questions_on,
 )
 from leadline.studies.comparison.facts import known_cache
-from leadline.studies.comparison.measured import PASSES, Asked, Opened, Readings, measure_in_turns
 from leadline.studies.comparison.ratio import (
     NOT_TWO,
     GateRefused,
@@ -24,6 +24,7 @@ from leadline.studies.comparison.ratio import (
     parse_rule,
     predicted_ratio,
 )
+from leadline.studies.comparison.run import PASSES, Asked, Opened, measure_in_turns
 
 __all__ = [
     "NOT_TWO",

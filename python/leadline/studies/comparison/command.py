@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from leadline.engine import Engine, Limits, TargetRefused, open_engine, preflight
-from leadline.models import Predictor
+from leadline.engine import TargetRefused
 from leadline.outputs import write_whole
-from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
 from leadline.record.survey import SURVEY
-from leadline.record.wording import say_workload
 from leadline.store import Store
-from leadline.studies.comparison import (
-    NOT_TWO,
-    PASSES,
-    Asked,
-    ComparisonRefused,
-    GateRefused,
-    Named,
-    Opened,
-    Question,
-    Readings,
-    Terms,
-    compare_systems,
-    disturbance_of,
-    known_cache,
-    measure_in_turns,
-    name_systems,
-    parse_prices,
-    parse_rule,
-    questions_on,
+from leadline.studies.comparison import PASSES, GateRefused
+from leadline.studies.comparison.run import (
+    ComparisonAsked,
+    compare_stored,
+    named_systems,
+    require_sense,
 )
 from leadline.studies.comparison.text import junit_xml, markdown, render_comparison
 from leadline.studies.measurement.command import read_workload
-from leadline.studies.same_system import SYSTEM, changed_facts
-from leadline.studies.survey import derive_seed
-from leadline.studies.survey.study import load_survey, surveyed_target
 from leadline.terminal.context import Context
 from leadline.terminal.options import (
     Force,
@@ -52,15 +32,12 @@ from leadline.terminal.options import (
     reader,
     with_group,
 )
-from leadline.terminal.talk import put_json, show, talk, tell_findings
+from leadline.terminal.talk import put_json, show, talk
 from leadline.terminal.tell import require_directory, say_study
+from leadline.terminal.watch import Teller
 
 EXIT_GATE = 4
 """The gate of --fail-if failed: the new system is slower, beyond doubt."""
-
-SECONDS = 2.0
-VIRTUAL_SECONDS = 60.0
-"""A simulated disk of 1990 answers some twenty requests a second; its time is free."""
 
 _Surveys = Annotated[
     list[str],
@@ -190,30 +167,27 @@ def command(
             json=json,
         )
         return
-    slower_frac = parse_rule(fail_if) if fail_if is not None else None
-    own_questions = [Question(None, read_workload(text)) for text in workload or ()]
+    asked = ComparisonAsked(
+        workloads=[read_workload(text) for text in workload or ()],
+        named=named,
+        prices=price or (),
+        fail_if=fail_if,
+        measure=measure,
+        passes=passes,
+        seconds=seconds,
+        seed=seed,
+    )
     if files.output is not None:
         from leadline.studies.comparison.page import require_format  # noqa: PLC0415 - it loads Altair
 
         require_format(files.output)
-    if files.junit is not None and slower_frac is None:
+    if files.junit is not None and fail_if is None:
         raise GateRefused("--junit tells of a gate: add --fail-if slower=5%, or leave it out")
-    if slower_frac is not None and len(surveys) != 2:
-        raise GateRefused(NOT_TWO)
+    require_sense(asked, len(surveys))
     own: Context = context.obj
     store = own.open_store() if measure else own.read_store()
-    systems = _systems(store, surveys, model=model, extrapolate=extrapolate)
-    names = [system.name for system in systems]
-    questions = questions_on(systems, own_questions, named=named)
-    prices = parse_prices(price, names) if price else {}
-    measured = None
-    if measure:
-        asked = _asked(systems, passes, seconds, seed)
-        measured = _measure(store, systems, [item.workload for item in questions], asked)
-    document = compare_systems(
-        systems,
-        Terms(questions=questions, prices=prices, slower_frac=slower_frac, measured=measured),
-    )
+    systems = named_systems(store, surveys, model=model, extrapolate=extrapolate)
+    document = compare_stored(store, systems, asked, Teller(lambda *_: None))
     if not json:
         compared = [say_study(SURVEY.said, each.predictor.survey.start) for each in systems]
         show("comparison of " + "\n  and of ".join(compared) + "\n")
@@ -237,92 +211,12 @@ def _by_application(
     from leadline.studies.comparison.text import render_application_comparison  # noqa: PLC0415
 
     described = load_application(store, ref)
-    systems = _systems(store, refs, model=model, extrapolate=extrapolate)
+    systems = named_systems(store, refs, model=model, extrapolate=extrapolate)
     document = compare_application(systems, described)
     if json:
         put_json(document)
     else:
         show(render_application_comparison(document))
-
-
-def _systems(
-    store: Store, refs: Sequence[str], *, model: str | None, extrapolate: bool
-) -> tuple[Named, ...]:
-    loaded = [load_survey(store, ref) for ref in refs]
-    names = name_systems([survey for survey, _ in loaded])
-    return tuple(
-        Named(
-            name,
-            Predictor(survey, points, model=model, extrapolate=extrapolate),
-            known_cache(store, survey, points),
-            disturbance_of(survey, points),
-        )
-        for name, (survey, points) in zip(names, loaded, strict=True)
-    )
-
-
-def _asked(systems: Sequence[Named], passes: int, seconds: float | None, seed: int) -> Asked:
-    virtual = all(s.predictor.survey.start.target.startswith("sim:") for s in systems)
-    seconds = seconds or (VIRTUAL_SECONDS if virtual else SECONDS)
-    limits = Limits(
-        warm_up_s_max=max(2.0, seconds),
-        measure_s_min=seconds / 2,
-        measure_s_max=seconds,
-        accuracy=0.005,
-    )
-    return Asked(passes, limits, lambda number: derive_seed(seed, number))
-
-
-def _measure(
-    store: Store, systems: Sequence[Named], workloads: Sequence[Workload], asked: Asked
-) -> Mapping[Workload, Readings]:
-    targets = [surveyed_target(system.predictor.survey) for system in systems]
-    paths = [target.path for target in targets if target.path is not None]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise ComparisonRefused(
-                f"two of the surveys are of {path}: measured now, both would be the same system. "
-                "Leave out --measure to compare what was surveyed"
-            )
-    with ExitStack() as stack:
-        opened = []
-        for number, (system, target) in enumerate(zip(systems, targets, strict=True)):
-            start = system.predictor.survey.start
-            engine = stack.enter_context(
-                open_engine(
-                    target,
-                    start.access,
-                    max_bytes=start.plan.unique_bytes_max,
-                    run_seed=derive_seed(start.seed, -1 - number),
-                )
-            )
-            tell_findings(preflight(target, engine.facts))
-            _require_same_system(system, engine)
-            opened.append(Opened(system.name, target.text, engine))
-        talk(
-            f"measuring {len(workloads)} workloads on {len(opened)} systems, {asked.passes} "
-            f"passes of {asked.limits.measure_s_max:g} s at most each"
-        )
-        found = measure_in_turns(opened, workloads, asked, store, on_reading=_tell_reading)
-    return {readings.workload: readings for readings in found}
-
-
-def _require_same_system(system: Named, engine: Engine) -> None:
-    """Refuse a system that changed since its survey; another engine build is only told."""
-    surveyed = system.predictor.survey.start.facts
-    decisive = changed_facts(surveyed, engine.facts, SYSTEM)
-    if decisive:
-        raise ComparisonRefused(
-            f"{system.name} is not the system that was surveyed: {'; '.join(decisive)}. What is "
-            "measured now would stand beside the charts of another system: survey it again "
-            "(`leadline survey`), set back what changed, or leave out --measure"
-        )
-    for fact in changed_facts(surveyed, engine.facts, ("engine_build",)):
-        talk(f"note: {system.name}: {fact}")
-
-
-def _tell_reading(name: str, workload: Workload, turn: int) -> None:
-    talk(f"  pass {turn + 1}: {name}, {say_workload(workload)}")
 
 
 def _answer(document: SystemsComparison, files: Files, *, json: bool) -> None:

@@ -36,7 +36,6 @@ from leadline.studies.comparison.contenders import (
     withheld,
 )
 from leadline.studies.comparison.facts import access_curves, cache_sizes, differing_facts
-from leadline.studies.comparison.measured import Readings
 from leadline.studies.comparison.ratio import (
     ALPHA,
     NOT_TWO,
@@ -66,6 +65,17 @@ class Question:
 
     title: str | None
     workload: Workload
+
+
+@dataclass(frozen=True)
+class Readings:
+    """One workload measured on several systems."""
+
+    workload: Workload
+    mb_s: dict[str, tuple[float, ...]]
+    """Of each system, in the order of the passes."""
+    findings: tuple[Finding, ...]
+    """Why a system cannot take the workload and has no readings, or why they decide nothing."""
 
 
 @dataclass(frozen=True)
