@@ -1,4 +1,4 @@
-"""Workloads spread over the surveyed ranges: the space-filling half of a mixed design."""
+"""Where to measure next: workloads spread over the ranges, then where predictions gain most."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from leadline.models.joint import JointModel
 from leadline.models.model import Floats
 from leadline.models.ranges import SIZE_SHARE_MAX
 from leadline.record import Measurement, Workload
+
+# Workloads spread over the surveyed ranges: the space-filling half of a mixed design.
 
 _BLOCK_BYTES = 4096
 _SECTOR_BYTES = 512

@@ -1,4 +1,4 @@
-"""The five workloads on which CP94 compares systems (Fig. 16)."""
+"""A survey's models behind one face: as surveyed, named workloads, rates, predictions."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from leadline.record.finding import Finding
 from leadline.record.workload import SIZES
 from leadline.stats import student_t
 from leadline.units import format_bytes
+
+# The five workloads on which CP94 compares systems (Fig. 16).
 
 MB = 2**20
 KB = 2**10

@@ -1,16 +1,4 @@
-"""One measured curve as a function between its points, with the weight of every point.
-
-How throughput goes between two points is physics, not taste, and it matters where points are far
-apart:
-
-    logarithmic  ln throughput is straight over ln x: unique_bytes, process_num
-    mixed        time per byte is straight over x: read_frac, seq_frac. A fraction of the requests
-                 takes one time and the rest another, so their mean time is a weighted mean
-    per request  time per request is straight over x: size_mean. A request costs a fixed time and
-                 a time for each byte
-
-Beyond its ends a curve stays at the end's value.
-"""
+"""The product model: measured curves multiplied (CP94 §9)."""
 
 from __future__ import annotations
 
@@ -28,6 +16,18 @@ from leadline.models.model import Expected, PredictionRefused, sample_of
 from leadline.models.ranges import Ranges
 from leadline.record import Curve, CurvePoint, Measurement, Region, Survey, Workload
 from leadline.stats import Noise, pooled_noise
+
+# One measured curve as a function between its points, with the weight of every point.
+#
+# How throughput goes between two points is physics, not taste, and it matters where points are far
+# apart:
+#
+# logarithmic ln throughput is straight over ln x: unique_bytes, process_num mixed time per byte is
+# straight over x: read_frac, seq_frac. A fraction of the requests takes one time and the rest
+# another, so their mean time is a weighted mean per request time per request is straight over x:
+# size_mean. A request costs a fixed time and a time for each byte
+#
+# Beyond its ends a curve stays at the end's value.
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -1,4 +1,4 @@
-"""How long an application's phases take in all, once its time in I/O is known."""
+"""How long an application would take on a surveyed system: its terms, its doubts, the answer."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from leadline.record.application.prediction import (
 )
 from leadline.record.finding import Finding
 from leadline.stats import student_t
+
+# How long an application's phases take in all, once its time in I/O is known.
 
 
 def at_once(phase: PhaseFound) -> float:

@@ -1,4 +1,4 @@
-"""A phase that was run, beside its description: rate, what the file cache held, time in I/O."""
+"""A program watched as it runs: its trace, and the run held beside its description."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ from leadline.studies.application.characterize import describe, say_ended
 from leadline.studies.application.synthetic import Synthetic
 from leadline.studies.application.trace import Trace, TraceRefused, require_requests
 from leadline.units import format_bytes, say_percent
+
+# A phase that was run, beside its description: rate, what the file cache held, time in I/O.
 
 
 class Beside(msgspec.Struct, frozen=True, kw_only=True):

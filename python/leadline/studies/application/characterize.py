@@ -1,4 +1,4 @@
-"""What is told of a capture: how it was seen, what speaks against it, and what to do."""
+"""An application described, from a trace or a capture: numbers, caches and words."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ from leadline.studies.application.trace import (
     time_in_io,
 )
 from leadline.units import format_bytes, format_seconds, say_percent
+
+# What is told of a capture: how it was seen, what speaks against it, and what to do.
 
 MAPPED_MAX = 0.1
 """Of all bytes: with more by mappings, what requests say is not the whole."""

@@ -1,4 +1,4 @@
-"""`leadline measure TARGET --application A`: a phase of an application, run as its streams."""
+"""`leadline characterize`: what is this application's I/O like, by a trace or as it runs?"""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ from leadline.terminal.options import (
 from leadline.terminal.talk import console, put_json, show, talk
 from leadline.terminal.tell import draw, require_output, tell
 from leadline.units import format_bytes
+
+# `leadline measure TARGET --application A`: a phase of an application, run as its streams.
 
 
 def plan_application(
@@ -175,9 +177,6 @@ def application_document(found: ApplicationPrediction) -> dict[str, Any]:
     """Return a prediction's fields, what follows from them, and the sentences."""
     document: dict[str, Any] = msgspec.to_builtins(found)
     return document | {"in_io": found.in_io, "sentences": list(sentences_of(found))}
-
-
-# `leadline characterize`: what is this application's I/O like, by a trace or as it runs?
 
 
 class Files(NamedTuple):

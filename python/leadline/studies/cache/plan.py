@@ -1,4 +1,4 @@
-"""What a cache study can refuse."""
+"""A cache study's plan, the questions it asks, and what it refuses."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from leadline.studies.cache.sizes import kind_curve, nearest_border
 from leadline.studies.counted import telling_place
 from leadline.studies.script import PointRequest
 from leadline.units import format_bytes, format_seconds
+
+# What a cache study can refuse.
 
 
 class CacheStudyRefused(LeadlineError):

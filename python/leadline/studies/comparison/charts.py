@@ -1,4 +1,4 @@
-"""Local against through a server, by what writes wait for: CP93 Fig. 6 and CP94 Fig. 23."""
+"""Charts of a comparison: access, cache sizes, throughput of every system (CP93, CP94)."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ from leadline.record.wording import (
 from leadline.studies.comparison import text as words
 from leadline.studies.survey.charts import curves_chart, system_layers, system_row
 from leadline.units import format_bytes, format_rate
+
+# Local against through a server, by what writes wait for: CP93 Fig. 6 and CP94 Fig. 23.
 
 STEPS = 20
 """Places of a line from one measured point to the next."""

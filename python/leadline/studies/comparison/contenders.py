@@ -1,11 +1,4 @@
-"""How much of a survey's level may be what disturbed the machine while it was measured.
-
-A survey knows how its readings scatter, not how fast the system would have been at another hour.
-What it saw of that itself bounds how far its level may be off: the drift or the step that its
-repeated points show, the processor time that went to other programs or other guests, and the
-level shifts within points where many had no steady state. Two
-surveys that are not shown to differ by more than both together do not show that their systems do.
-"""
+"""Systems to be compared: a survey with its name, its curves and what disturbed it."""
 
 from __future__ import annotations
 
@@ -21,6 +14,14 @@ from leadline.record.comparison import CommonCurve, CommonPoint, CommonRate
 from leadline.record.finding import Finding
 from leadline.stats import DRIFT_FRAC_MIN, student_t
 from leadline.studies.comparison.ratio import LogRatio
+
+# How much of a survey's level may be what disturbed the machine while it was measured.
+#
+# A survey knows how its readings scatter, not how fast the system would have been at another hour.
+# What it saw of that itself bounds how far its level may be off: the drift or the step that its
+# repeated points show, the processor time that went to other programs or other guests, and the
+# level shifts within points where many had no steady state. Two surveys that are not shown to
+# differ by more than both together do not show that their systems do.
 
 
 @dataclass(frozen=True)

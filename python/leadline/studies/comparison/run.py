@@ -1,9 +1,4 @@
-"""Measure workloads on several systems now, turn by turn, so that ratios come from pairs.
-
-Systems are read in passes: A B C, then C B A, and so on. A pass's readings of two systems make one
-pair. What drifts while they run changes sign from pass to pass, and both sides of a pair have the
-same seed, so the same addresses. Every reading is stored before the next one starts.
-"""
+"""Stored surveys compared, and measured now, turn by turn, where that is asked for."""
 
 from __future__ import annotations
 
@@ -50,6 +45,12 @@ from leadline.studies.comparison.ratio import NOT_TWO, GateRefused, parse_prices
 from leadline.studies.conduct import Watcher
 from leadline.studies.same_system import SYSTEM, changed_facts
 from leadline.studies.survey.study import load_survey, surveyed_target
+
+# Measure workloads on several systems now, turn by turn, so that ratios come from pairs.
+#
+# Systems are read in passes: A B C, then C B A, and so on. A pass's readings of two systems make
+# one pair. What drifts while they run changes sign from pass to pass, and both sides of a pair have
+# the same seed, so the same addresses. Every reading is stored before the next one starts.
 
 PASSES = 6
 """Five degrees of freedom: t is 2.6, where three passes would have 4.3."""

@@ -1,4 +1,4 @@
-"""Rates of plain files, one chart for each of KM83's programs: file systems against each other."""
+"""A study of plain files drawn: charts of KM83's programs, the page, image files."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ from leadline.studies.files.text import (
     table_of,
 )
 from leadline.units import format_bytes, format_rate
+
+# Rates of plain files, one chart for each of KM83's programs: file systems against each other.
 
 _ROW_PX = 34
 _HEAD_PX = 40

@@ -1,4 +1,4 @@
-"""Which file systems, on how many drives: the columns of KM83's tables, and why some stay empty."""
+"""The columns of KM83's tables: file systems, drives, the file's size, the rows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram, FileRun, 
 from leadline.record.workload import Interval, interval_columns
 from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
 from leadline.units import format_bytes, say_percent
+
+# Which file systems, on how many drives: the columns of KM83's tables, and why some stay empty.
 
 EXISTING = "existing"
 """The word for the file system that is there."""

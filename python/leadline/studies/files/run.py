@@ -1,4 +1,4 @@
-"""A study of plain files as it is told, from what is stored of it."""
+"""A study of plain files: its size scaled, its columns measured, kept and loaded."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ from leadline.studies.files.plan import (
 )
 from leadline.studies.resume import find_unfinished
 from leadline.units import format_bytes
+
+# A study of plain files as it is told, from what is stored of it.
 
 
 def load_files(store: Store, ref: str) -> FilesStudy:

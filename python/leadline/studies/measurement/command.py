@@ -1,4 +1,4 @@
-"""What `measure` and `predict` share about fio's job files: options, reading, writing."""
+"""`leadline measure TARGET --workload …`: how fast is this one workload?"""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ from leadline.units import format_bytes, format_seconds, say_percent
 
 if TYPE_CHECKING:
     from leadline.store import Store
+
+# What `measure` and `predict` share about fio's job files: options, reading, writing.
 
 DATA_NAME = "leadline-fio.bin"
 """The file that a written job makes and keeps in the target; not in `.leadline`, which is ours."""
@@ -180,8 +182,6 @@ def write_workload(
         ) from error
     talk(f"wrote {path}; run it with: fio {path} (it makes {run.filename} and leaves it there)")
 
-
-# `leadline measure TARGET --workload …`: how fast is this one workload?
 
 # Descriptions of applications load numpy, which a lone workload does without.
 plan_application = late("leadline.studies.application.command:plan_application")

@@ -1,7 +1,4 @@
-"""What a measured point rests on, in sentences: where the bytes came from, who else was there.
-
-Each function takes one result and says one thing; None when there is nothing to say.
-"""
+"""Measurements in words: what a point rests on, outliers, the terminal, JSON."""
 
 from __future__ import annotations
 
@@ -24,6 +21,10 @@ from leadline.store import Store
 from leadline.studies.measurement.plan import load_measured
 from leadline.studies.registry import Kind, first, point_rows
 from leadline.units import format_bytes, format_rate, format_seconds, say_percent, say_span
+
+# What a measured point rests on, in sentences: where the bytes came from, who else was there.
+#
+# Each function takes one result and says one thing; None when there is nothing to say.
 
 LEAST_SLICES = 8
 """Quartiles of fewer slices say little; such runs are counted as not classified."""

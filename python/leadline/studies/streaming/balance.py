@@ -1,4 +1,4 @@
-"""Disk scaling (AD98 Fig. 3): what each disk adds, where that stops, and what stopped it."""
+"""Balance: what each disk adds (AD98 Fig. 3), Amdahl and Case, and other machines."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ from leadline.stats.saturation import saturation
 from leadline.studies.streaming.measured import Cell, amdahl_case, cells_of, readings_interval
 from leadline.studies.streaming.resources import Busy, busy, more_than_all, processors_of, striped
 from leadline.units import format_rate, say_percent
+
+# Disk scaling (AD98 Fig. 3): what each disk adds, where that stops, and what stopped it.
 
 _MB = 1e6
 SHORT_FRAC = 0.9

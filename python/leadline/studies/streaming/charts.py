@@ -1,4 +1,4 @@
-"""One run against the fastest it could have been: each phase and what bounds it."""
+"""Charts of streaming studies: a run against its bound, ratios, disk scaling (AD98)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from leadline.studies.streaming.text import (
     say_ratio,
 )
 from leadline.units import say_percent
+
+# One run against the fastest it could have been: each phase and what bounds it.
 
 DISK_NUMBERS_MAX = 6
 """More numbers of disks than these would run into each other on a narrow page."""

@@ -1,9 +1,4 @@
-"""One rank's eye on the others: a rank that dies, or a signal, ends all of them with one message.
-
-Whoever waits for a dead rank waits for ever, and a signal does not interrupt what the kernel is
-doing, so a thread waits for both. It may end the process at any moment: what a rank writes has no
-name until all ranks have verified theirs.
-"""
+"""A kernel on the ranks of a cluster: started, watched, ended together."""
 
 from __future__ import annotations
 
@@ -31,6 +26,12 @@ from leadline.record.streaming import StreamResult
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+# One rank's eye on the others: a rank that dies, or a signal, ends all of them with one message.
+#
+# Whoever waits for a dead rank waits for ever, and a signal does not interrupt what the kernel is
+# doing, so a thread waits for both. It may end the process at any moment: what a rank writes has no
+# name until all ranks have verified theirs.
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SAID_S = 0.3

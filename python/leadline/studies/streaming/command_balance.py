@@ -1,4 +1,4 @@
-"""`leadline stream scale DIR…`: how far does adding disks help, and what stops it?"""
+"""`leadline balance S [S2 …]` and `leadline stream scale DIR…`: what gives out first?"""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ from leadline.terminal.talk import put_json, show, talk
 from leadline.terminal.tell import require_directory, say_study
 from leadline.terminal.watch import Teller
 from leadline.units import format_bytes, format_rate, format_seconds
+
+# `leadline stream scale DIR…`: how far does adding disks help, and what stops it?
 
 BUDGET_S = 1800.0
 DATA_BYTES = 512 * 2**20

@@ -1,4 +1,4 @@
-"""Ratios and costs that were measured, beside what the models say (AD98 Figs. 4, 6, 7 and 8)."""
+"""What runs measured beside what the models say: ratios, Amdahl, bounds, rows to export."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ from leadline.studies.streaming.resources import (
     processors_of,
     striped,
 )
+
+# Ratios and costs that were measured, beside what the models say (AD98 Figs. 4, 6, 7 and 8).
 
 IO_TIER = "block layer and network payload"
 NOT_HERE = "not measurable here: "

@@ -1,10 +1,4 @@
-"""What Leadline's own kernels move: AD98's parts, by the choices that were made.
-
-Direct I/O moves by DMA only, a sort's records are read straight into their place, and threads
-write into their own buckets: each saves a copy of Fig. 2. A second pass adds a read and a write.
-What ranks exchange is copied into a send buffer and out of a receive buffer, and MPI copies it
-once more between the processes of one machine.
-"""
+"""What Leadline's own kernels move, and how long each resource must be busy for it."""
 
 from __future__ import annotations
 
@@ -44,6 +38,13 @@ from leadline.studies.streaming.models import (
     matches,
     total,
 )
+
+# What Leadline's own kernels move: AD98's parts, by the choices that were made.
+#
+# Direct I/O moves by DMA only, a sort's records are read straight into their place, and threads
+# write into their own buckets: each saves a copy of Fig. 2. A second pass adds a read and a write.
+# What ranks exchange is copied into a send buffer and out of a receive buffer, and MPI copies it
+# once more between the processes of one machine.
 
 ENTRY_BYTES = 16
 """Of a <partial key, index> pair in the sort's buckets (crates/kernels/src/sort)."""

@@ -1,4 +1,4 @@
-"""A stream study that is kept as it grows: nothing before something is known, then item by item."""
+"""Runs of one kernel as a study: measured, kept as it grows, loaded again."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ from leadline.studies.streaming.launcher import rank_started
 from leadline.studies.streaming.measured import bound, readings_interval
 from leadline.studies.streaming.plan import Planned, capacities_of
 from leadline.units import format_bytes, format_rate, format_seconds
+
+# A stream study that is kept as it grows: nothing before something is known, then item by item.
 
 
 class Before(NamedTuple):

@@ -1,8 +1,4 @@
-"""`leadline stream scale`: every kernel on 1..n disks, with the capacities of the same hour.
-
-A repetition is a whole: the numbers of disks in an order drawn by the seed, new data for each,
-every kernel on it in an order drawn as well. A machine that slows down meanwhile slows all alike.
-"""
+"""Streaming studies as they are asked for: disks added one by one, runs of a kernel."""
 
 from __future__ import annotations
 
@@ -56,6 +52,11 @@ from leadline.studies.streaming.run import (
     run_stream_on_ranks,
 )
 from leadline.units import format_bytes
+
+# `leadline stream scale`: every kernel on 1..n disks, with the capacities of the same hour.
+#
+# A repetition is a whole: the numbers of disks in an order drawn by the seed, new data for each,
+# every kernel on it in an order drawn as well. A machine that slows down meanwhile slows all alike.
 
 REPETITIONS = 3
 CAPACITY_BYTES = 128 * 2**20

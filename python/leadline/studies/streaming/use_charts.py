@@ -1,7 +1,4 @@
-"""How busy every resource is as disks are added (AD98 Figs. 5 and 7), a chart for each phase.
-
-Cycles per instruction have an axis of their own on the right, where anything counts them.
-"""
+"""Charts of use and balance: how busy resources are as disks are added (AD98 Figs. 5, 7)."""
 
 from __future__ import annotations
 
@@ -29,6 +26,10 @@ from leadline.record.streaming import StreamStudy
 from leadline.record.wording import say_count, say_interval, say_number, say_rate, say_share
 from leadline.studies.streaming.charts import bound_chart, ratio_chart, scaling_chart, zero_line
 from leadline.studies.streaming.text import groups_of, system_name
+
+# How busy every resource is as disks are added (AD98 Figs. 5 and 7), a chart for each phase.
+#
+# Cycles per instruction have an axis of their own on the right, where anything counts them.
 
 _HEIGHT_PX = 230
 _LABEL_PX = 15

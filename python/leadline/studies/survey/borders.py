@@ -1,4 +1,4 @@
-"""The measurements of a survey, looked up by workload."""
+"""Borders between levels, and the readings that they rest on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from leadline.record.finding import Finding
 from leadline.record.wording import say_bytes
 from leadline.stats import BorderFit, FittedBorder, fit_borders
 from leadline.studies.counted import CountedBorder, always_held, counted_border, throughput
+
+# The measurements of a survey, looked up by workload.
 
 
 @dataclass

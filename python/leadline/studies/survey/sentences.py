@@ -1,10 +1,4 @@
-"""Run-to-run noise of a survey, learned from the points measured more than once.
-
-A single run's own interval knows nothing of the difference between runs, which on storage is
-usually the larger part (LITERATURE: FAST'17). So every interval of a survey adds the spread seen
-between replicates, pooled over the region a point lies in, or over the whole survey where a
-region has too few.
-"""
+"""What a survey says: its noise, what was found, and the sentences."""
 
 from __future__ import annotations
 
@@ -53,6 +47,13 @@ from leadline.studies.counted import throughput
 from leadline.studies.survey.borders import Readings
 from leadline.studies.survey.middle import RegionBounds
 from leadline.units import format_bytes, format_seconds, say_percent, say_span
+
+# Run-to-run noise of a survey, learned from the points measured more than once.
+#
+# A single run's own interval knows nothing of the difference between runs, which on storage is
+# usually the larger part (LITERATURE: FAST'17). So every interval of a survey adds the spread seen
+# between replicates, pooled over the region a point lies in, or over the whole survey where a
+# region has too few.
 
 BORDER_ZONE = 1.15
 """Places within this factor of a border count as at the border."""

@@ -1,4 +1,4 @@
-"""The record that decides a survey, made before its first point."""
+"""A survey as it is asked for: begun, run, kept and loaded."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from leadline.studies.resume import kept_when_stopped
 from leadline.studies.survey.explain import explain, explain_told
 from leadline.studies.survey.plan import PlanRefused, make_plan, require_fit
 from leadline.studies.survey.strategy import ResumeMismatch, Surveyor
+
+# The record that decides a survey, made before its first point.
 
 BUDGET_S = 600.0
 VIRTUAL_BUDGET_S = 14 * 3600.0

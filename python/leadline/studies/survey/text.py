@@ -1,4 +1,4 @@
-"""The report's tables as plain rows of text: levels, points, plan against what ran, facts."""
+"""A survey as rows and words: tables, the terminal, JSON."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ from leadline.studies.survey.latency import (
 )
 from leadline.studies.survey.study import load_survey
 from leadline.units import format_bytes, format_seconds, say_percent
+
+# The report's tables as plain rows of text: levels, points, plan against what ran, facts.
 
 POINT_HEADS = (
     "#",

@@ -1,4 +1,4 @@
-"""Charts of a validation: scatter, errors, coverage (CP94 Figs. 12-14 and 24)."""
+"""A validation drawn: its charts (CP94 Figs. 12-14 and 24) and its page."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ from leadline.store import Store
 from leadline.studies.survey.page import Checked
 from leadline.studies.validation.run import load_validation
 from leadline.units import format_rate, say_percent, say_span
+
+# Charts of a validation: scatter, errors, coverage (CP94 Figs. 12-14 and 24).
 
 ERROR_FRAC_MIN = 0.001
 """Where the log axis of errors begins; a smaller error is drawn there."""

@@ -1,4 +1,4 @@
-"""What can stop a validation; each message says what to type next."""
+"""A validation's plan: workloads drawn, the same system required, what it refuses."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from leadline.studies.resume import clock_after
 from leadline.studies.same_system import changed_facts
 from leadline.studies.script import PointRequest
 from leadline.units import format_bytes, format_seconds
+
+# What can stop a validation; each message says what to type next.
 
 
 class ValidationRefused(LeadlineError):

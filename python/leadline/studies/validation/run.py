@@ -1,4 +1,4 @@
-"""Run a validation: ask, measure, store; within the budget, whatever happens."""
+"""A validation: begun, run, kept and loaded."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from leadline.studies.validation.plan import (
     requests,
     require_as_surveyed,
 )
+
+# Run a validation: ask, measure, store; within the budget, whatever happens.
 
 
 def measure_validation(

@@ -1,4 +1,4 @@
-"""What an experiment found, in plain sentences: the rate, what limited it, what it cost."""
+"""What an experiment found, in sentences, and the stored experiment as it is told."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ from leadline.studies.workbench.loads import threshold_ratio
 from leadline.studies.workbench.run_lengths import run_length_sentences
 from leadline.studies.workbench.surface.models import say_error, surface_error
 from leadline.units import format_seconds, say_percent
+
+# What an experiment found, in plain sentences: the rate, what limited it, what it cost.
 
 _WAITED_FRAC = 0.1
 """Part of a response that is waiting before the target, from which on it is worth a finding."""

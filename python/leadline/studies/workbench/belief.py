@@ -1,8 +1,4 @@
-"""How probable a trial is, for many servers at once.
-
-The model and what is made of a trial are in Rust (crates/stats/src/belief/mod.rs); here is how
-NumPy's arrays get there and back.
-"""
+"""What trials let one believe of a server: a model of its queue, and a posterior over it."""
 
 from __future__ import annotations
 
@@ -18,6 +14,11 @@ from scipy.special import ndtr, ndtri
 
 from leadline import _engine
 from leadline.record.workbench import Batch, Measured, Prior, Threshold, Trial
+
+# How probable a trial is, for many servers at once.
+#
+# The model and what is made of a trial are in Rust (crates/stats/src/belief/mod.rs); here is how
+# NumPy's arrays get there and back.
 
 
 def log_likelihood(reading: Reading, servers: Servers, aim: Aim) -> Floats:

@@ -1,4 +1,4 @@
-"""`leadline peak … --run-lengths 30s,1m,3m`: the options of a study of run lengths."""
+"""`leadline peak`: how much load can this server, or this storage, take?"""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ from leadline.terminal.options import (
     with_access,
     with_group,
 )
+
+# `leadline peak … --run-lengths 30s,1m,3m`: the options of a study of run lengths.
 
 LENGTH_OPTIONS: dict[str, tuple[Any, Any]] = {
     "run_lengths": (
@@ -254,8 +256,6 @@ def _of_target(what: str, said: Mapping[str, Any], access: Access) -> Experiment
         max_bytes=said.get("max_bytes"),
     )
 
-
-# `leadline peak`: how much load can this server, or this storage, take?
 
 CurvePoints = Annotated[
     int,

@@ -1,4 +1,4 @@
-"""What can be wrong with an experiment before or while it runs."""
+"""A policy's conversation: asked for a load, told a trial; its contract and refusals."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.studies.workbench.loads import LoadTrials, bounds, load_rows
+
+# What can be wrong with an experiment before or while it runs.
 
 
 class ExperimentRefused(LeadlineError):

@@ -1,9 +1,4 @@
-"""A client of Dask that loads no pickle of a worker's making.
-
-What workers send (results, errors, the types of results) Dask would unpickle in the client, and
-whoever makes a pickle decides which code runs. Here messages stay as they came: a result is taken
-as bytes, an error as the fact that there was one.
-"""
+"""Trials on the workers of a Dask scheduler, whose answers are JSON and never a pickle."""
 
 from __future__ import annotations
 
@@ -37,6 +32,12 @@ from leadline.studies.workbench.pool import (
     read_answer,
     run_here,
 )
+
+# A client of Dask that loads no pickle of a worker's making.
+#
+# What workers send (results, errors, the types of results) Dask would unpickle in the client, and
+# whoever makes a pickle decides which code runs. Here messages stay as they came: a result is taken
+# as bytes, an error as the fact that there was one.
 
 _WORDS_MAX = 300
 

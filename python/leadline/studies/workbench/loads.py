@@ -1,11 +1,4 @@
-"""How far a trial is from the threshold of saturation (SH08 §3.3), as one number.
-
-The *threshold ratio* of a trial is its response over the threshold: 1 at the peak rate, more when
-the server is saturated. With a threshold on the mean it is R / R_sat, with one on a percentile the
-percentile over L_sat, with several the largest of them: the server is saturated by any.
-SH08 states the peak-rate region of a percentile as [P_sat ± s P_sat], which for P_sat = 0.95 would
-reach beyond 1; here it is L_sat ± s L_sat, the same width in time as that of the mean.
-"""
+"""Loads and what trials say of them: saturation, stalls, intervals of the rate."""
 
 from __future__ import annotations
 
@@ -18,6 +11,14 @@ from leadline.record import Interval
 from leadline.record.finding import Finding
 from leadline.record.workbench import Batch, Load, Measured, Threshold, Trial, TrialState, Within
 from leadline.stats import student_t
+
+# How far a trial is from the threshold of saturation (SH08 §3.3), as one number.
+#
+# The *threshold ratio* of a trial is its response over the threshold: 1 at the peak rate, more when
+# the server is saturated. With a threshold on the mean it is R / R_sat, with one on a percentile
+# the percentile over L_sat, with several the largest of them: the server is saturated by any. SH08
+# states the peak-rate region of a percentile as [P_sat ± s P_sat], which for P_sat = 0.95 would
+# reach beyond 1; here it is L_sat ± s L_sat, the same width in time as that of the mean.
 
 RATIO_MAX = 1e6
 """Ratio of a trial without a finite response: nothing was answered, or the server was lost."""

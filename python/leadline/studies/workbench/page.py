@@ -1,4 +1,4 @@
-"""Spread of the response over run length, and the trials an accuracy takes (SH08 Figs. 5, 6)."""
+"""An experiment drawn: its charts by name, the page, image files."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ from leadline.studies.workbench.surface.turning_chart import surface_picture
 from leadline.studies.workbench.tables import LENGTH_HEADS, run_length_lines, say_needed, trial_rows
 from leadline.studies.workbench.text import Row, experiment_title, peak_of, say_cost, say_ms
 from leadline.units import format_seconds, say_percent
+
+# Spread of the response over run length, and the trials an accuracy takes (SH08 Figs. 5, 6).
 
 _HEIGHT_PX = 260
 

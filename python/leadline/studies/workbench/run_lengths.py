@@ -1,8 +1,4 @@
-"""The load-latency curve: response times against the rate, up to where the rate is still kept.
-
-Trials of a search lie where it learnt most, close to the peak; on a wish further ones are run at
-even parts of it, as vdbench and SPECstorage print them.
-"""
+"""Trials after the search: the load-latency curve, and how long a trial must be."""
 
 from __future__ import annotations
 
@@ -31,6 +27,11 @@ from leadline.stats import sd_interval, student_t
 from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.loads import t_interval
 from leadline.units import format_seconds, say_percent
+
+# The load-latency curve: response times against the rate, up to where the rate is still kept.
+#
+# Trials of a search lie where it learnt most, close to the peak; on a wish further ones are run at
+# even parts of it, as vdbench and SPECstorage print them.
 
 KEPT_FRAC = 0.97
 """A trial that ended fewer of its requests in its window had a queue that grew: its response times

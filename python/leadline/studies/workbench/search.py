@@ -1,9 +1,4 @@
-"""The search for one sample's peak rate: a policy on one side, whole trials on the other.
-
-It starts nothing itself: who runs it (`mapping`) runs the trials that it orders. What it orders
-follows from the start record, the sample, the prior and the trials told; so telling it the stored
-trials again brings it to where it was.
-"""
+"""The search for peak rates: policy and trials for a sample, samples from a design."""
 
 from __future__ import annotations
 
@@ -42,6 +37,12 @@ from leadline.studies.workbench.pool import Pool
 from leadline.studies.workbench.run_lengths import even_orders, length_orders
 from leadline.studies.workbench.surface import open_design
 from leadline.studies.workbench.twin import with_fares
+
+# The search for one sample's peak rate: a policy on one side, whole trials on the other.
+#
+# It starts nothing itself: who runs it (`mapping`) runs the trials that it orders. What it orders
+# follows from the start record, the sample, the prior and the trials told; so telling it the stored
+# trials again brings it to where it was.
 
 
 class PeakSearch:

@@ -1,4 +1,4 @@
-"""Which stored experiment `--resume` means, and whether it is the one that the file describes."""
+"""Experiments as they are asked for: begun, gone on with, varied, held against another."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ from leadline.studies.workbench.experiments.read import ExperimentFile, begin_pe
 from leadline.studies.workbench.policies import POLICIES
 from leadline.studies.workbench.pool import Pool, open_pool
 from leadline.studies.workbench.search import TrialWatcher, run_experiment
+
+# Which stored experiment `--resume` means, and whether it is the one that the file describes.
 
 _DECIDES = (
     "server",

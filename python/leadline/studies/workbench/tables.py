@@ -1,4 +1,4 @@
-"""An experiment as flat rows, one for every trial, for other tools."""
+"""An experiment as rows, on a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ from leadline.studies.workbench.text import (
     say_response,
 )
 from leadline.units import format_seconds, say_percent, say_span
+
+# An experiment as flat rows, one for every trial, for other tools.
 
 
 def trial_rows(experiment: Experiment) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A response surface as planes: two factors span each, the others stand still in it."""
+"""Charts of a response surface: lines over one factor, maps over two."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from leadline.studies.workbench.surface.text import Plane, rate_range
 from leadline.studies.workbench.text import say_cost, say_half_brief, say_load, say_peak
 
 # The response surface as lines: what one factor brings at each level of the other.
+
+# A response surface as planes: two factors span each, the others stand still in it.
 
 _HEIGHT_PX = 280
 

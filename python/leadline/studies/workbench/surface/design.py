@@ -1,4 +1,4 @@
-"""Designs whose samples are fixed before the first: the full grid, and the D-optimal ones."""
+"""Designs of a surface: fixed samples (full grid, D-optimal), and the sequential one."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from leadline.studies.workbench.surface.models import (
     surface_of,
 )
 from leadline.studies.workbench.surface.posterior import prior_covariance
+
+# Designs whose samples are fixed before the first: the full grid, and the D-optimal ones.
 
 SAMPLES = 8
 """Of a D-optimal design, unless it is told; SH08 Table 4 has 6, 8 and 10."""

@@ -1,8 +1,4 @@
-"""Laws: how the logarithm of the peak rate may depend on the factors, with weak priors.
-
-A law is a function of standard normal numbers: whatever is believed of its parameters before the
-first peak is inside it, so that a fit is a search among numbers of the order of one.
-"""
+"""What is believed of a surface's cells: laws of the factors, weak priors, a posterior."""
 
 from __future__ import annotations
 
@@ -15,6 +11,11 @@ import numpy as np
 
 from leadline.record.workbench import Factor
 from leadline.studies.workbench.surface.grid import Floats, Grid
+
+# Laws: how the logarithm of the peak rate may depend on the factors, with weak priors.
+#
+# A law is a function of standard normal numbers: whatever is believed of its parameters before the
+# first peak is inside it, so that a fit is a search among numbers of the order of one.
 
 SOFT, SHARP = (1.0, 0.4), (1.7, 0.4)
 """ln of how suddenly one bottleneck takes over from another: softly where it is concurrency, which

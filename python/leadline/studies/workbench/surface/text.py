@@ -1,4 +1,4 @@
-"""A response surface as plain rows: what it says, every configuration, what each cost."""
+"""A response surface as planes, and as rows of text."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ from leadline.studies.workbench.text import (
     say_peak,
 )
 from leadline.units import say_percent
+
+# A response surface as plain rows: what it says, every configuration, what each cost.
 
 PLANES_MAX = 12
 """More than these nobody looks at; the table has every cell."""
