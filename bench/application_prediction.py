@@ -30,16 +30,16 @@ import numpy as np
 
 from application_fixture import Kept
 from leadline.engine import Engine, Limits, Simulated, Target, open_engine, until_completed
-from leadline.models import Predictor
-from leadline.models.application import predict_application
+from leadline.models.application.predicted import predict_application
+from leadline.models.predictor import Predictor
 from leadline.record import EngineResult
 from leadline.record.application import Application
 from leadline.record.survey import SURVEY
 from leadline.stats import student_t
 from leadline.store import open_store
-from leadline.studies.application import characterize_trace
+from leadline.studies.application.characterize import characterize_trace
 from leadline.studies.application.synthetic import synthetic_of
-from leadline.studies.survey import LEARN_FRAC, Asked, begin_survey, run_survey
+from leadline.studies.survey.study import LEARN_FRAC, Asked, begin_survey, run_survey
 from planted_traces import Planted, mixture
 from proving.machines import draw_machine
 from traced_programs import write_strace

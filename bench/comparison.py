@@ -24,17 +24,13 @@ import numpy as np
 
 from figures import Cell, Column, Content, Row, add_save_option, save
 from leadline.engine import Limits, Target, open_engine
-from leadline.models import DEFAULT_MODEL, Predictor
-from leadline.record import Measurement, Workload
+from leadline.models.predictor import DEFAULT_MODEL, Predictor
+from leadline.record import Measurement, Workload, derive_seed
 from leadline.store import open_store
-from leadline.studies.comparison import (
-    Asked,
-    Opened,
-    measure_in_turns,
-    named_questions,
-    paired_ratio,
-)
-from leadline.studies.survey import LEARN_FRAC, derive_seed
+from leadline.studies.comparison.document import named_questions
+from leadline.studies.comparison.ratio import paired_ratio
+from leadline.studies.comparison.run import Asked, Opened, measure_in_turns
+from leadline.studies.survey.study import LEARN_FRAC
 from proving.comparison import (
     PAPER_MACHINES,
     HeldRatio,

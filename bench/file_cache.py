@@ -19,7 +19,7 @@ from leadline.engine import Target, open_engine, profile_names, stop_on_signals
 from leadline.record import NO_SYNC, Access, CacheSize, CacheStudy
 from leadline.record.file_cache import CACHE
 from leadline.store import open_store
-from leadline.studies.cache import CacheAsked, begin_study, run_study
+from leadline.studies.cache.study import CacheAsked, begin_study, run_study
 from proving.simulation import SimulatedCacheStudy, simulate_cache_study
 
 MEASURES = (

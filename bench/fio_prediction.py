@@ -27,7 +27,8 @@ from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.engine import Limits, Target, open_engine
 from leadline.engine.fio import FioEngine
 from leadline.fio import read_job
-from leadline.models import PredictionRefused, Predictor
+from leadline.models.model import PredictionRefused
+from leadline.models.predictor import Predictor
 from leadline.record import Access, Interval, Workload
 from leadline.store import open_store
 from leadline.studies.survey.study import load_survey

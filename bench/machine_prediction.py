@@ -39,12 +39,12 @@ from leadline.engine import (
     share_limits,
     until_completed,
 )
-from leadline.models import Predictor
+from leadline.models.predictor import Predictor
 from leadline.record import Measurement, Survey, Workload
 from leadline.record.survey import SURVEY
 from leadline.stats import student_t
 from leadline.store import open_store
-from leadline.studies.survey import LEARN_FRAC, Asked, begin_survey, run_survey
+from leadline.studies.survey.study import LEARN_FRAC, Asked, begin_survey, run_survey
 from proving.machine_truth import draw_workloads
 from proving.machines import SCORED_FROM, draw_machine
 

@@ -29,9 +29,11 @@ from scipy.stats import t as student
 
 from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.engine import Engine, Limits, Target, open_engine
-from leadline.models import Box, spread_out
+from leadline.models.learning import Box, spread_out
 from leadline.record import Measurement, Plan, PlanStage, Survey, Workload
-from leadline.studies.survey import Asked, Surveyor, begin_survey, explain_told
+from leadline.studies.survey.explain import explain_told
+from leadline.studies.survey.strategy import Surveyor
+from leadline.studies.survey.study import Asked, begin_survey
 from prediction_rivals import MODELS, Fitted, Points, fit
 
 MEASURES = (

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from leadline.models import NoFamilies, Predictor, Sample, sample_of
 from leadline.models.gaussian_process import Axes, Beliefs, Places, Unexplained, learn
+from leadline.models.model import Sample, sample_of
+from leadline.models.predictor import Predictor
+from leadline.models.product import NoFamilies
 from leadline.record import Measurement, Survey, Workload
 
 Floats = NDArray[np.float64]

@@ -36,7 +36,7 @@ import msgspec
 from figures import Cell, Column, Row, add_save_option, save, slug
 from leadline.record.workbench import SimulatedServer, Surface
 from leadline.studies.workbench.policies import POLICIES
-from leadline.studies.workbench.surface import open_design
+from leadline.studies.workbench.surface.design import open_design
 from proving.grids import FACTORS, WORKLOADS, grid_truth
 from proving.searches import simulate_search
 from proving.servers import GOAL

@@ -34,9 +34,9 @@ from leadline.record import Access, Interval, Measurement
 from leadline.record.file_cache import CACHE
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
-from leadline.studies.cache import CacheAsked, begin_study
-from leadline.studies.cache import run_study as run_cache_study
-from leadline.studies.survey import Asked, begin_survey, run_survey
+from leadline.studies.cache.study import CacheAsked, begin_study
+from leadline.studies.cache.study import run_study as run_cache_study
+from leadline.studies.survey.study import Asked, begin_survey, run_survey
 
 MEASURES = (
     "python/leadline/studies/survey",

@@ -17,7 +17,7 @@ from leadline.record.application import (
 )
 from leadline.record.study import Status
 from leadline.store import Keeper
-from leadline.studies.application import characterize_trace
+from leadline.studies.application.characterize import characterize_trace
 from planted_traces import Planted, Requests, mixture, write_msr
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 import survey_fixture as made
-from leadline.models import Predictor
+from leadline.models.predictor import Predictor
 from leadline.record import Survey, Workload
-from leadline.studies.comparison import Named, Question, name_systems
+from leadline.studies.comparison.contenders import Named
+from leadline.studies.comparison.document import Question, name_systems
 
 MIB = 2**20
 INSIDE = Workload(unique_bytes=100 * MIB, size_mean=32768, process_num=2)

@@ -33,7 +33,7 @@ from leadline.record.workbench import (
 from leadline.servers import run_trial
 from leadline.studies.workbench.answer import explain
 from leadline.studies.workbench.policies import open_policy
-from leadline.studies.workbench.surface import open_design
+from leadline.studies.workbench.surface.design import open_design
 from shared_results import once
 
 SYSTEM: dict[str, Any] = {

@@ -18,8 +18,7 @@ from leadline.record.jobs.file_test import (
     FileTestRuns,
     RawRun,
 )
-from leadline.studies.files import Asked, run_files
-from leadline.studies.files.run import load_files
+from leadline.studies.files.run import Asked, load_files, run_files
 
 EXISTING = FileSystemUnderTest(fs="ext4", block_bytes=4096, made=False)
 Rate = Callable[[FilesCell, FileProgram, int], float]

@@ -24,7 +24,8 @@ from leadline.record import (
 )
 from leadline.record.finding import Finding
 from leadline.studies.script import PointRequest
-from leadline.studies.survey import Surveyor, make_plan
+from leadline.studies.survey.plan import make_plan
+from leadline.studies.survey.strategy import Surveyor
 
 MIB = 2**20
 Formula = Callable[[Workload], float]

@@ -17,9 +17,9 @@ from leadline.api.frames import FramesMissing
 from leadline.api.systems import SurveyedSystem
 from leadline.engine import BudgetSpent
 from leadline.errors import LeadlineError
-from leadline.models import PredictionRefused
+from leadline.models.model import PredictionRefused
 from leadline.record import Status
-from leadline.studies.survey import PlanRefused
+from leadline.studies.survey.plan import PlanRefused
 
 TEXT = "unique_bytes=10MiB,size_mean=32KiB"
 WORK = leadline.Workload(unique_bytes=10 * 2**20, size_mean=32768)

@@ -18,7 +18,8 @@ from command import LEADLINE
 from leadline.app import COMMANDS, app, main, module_of
 from leadline.errors import LeadlineError
 from leadline.machine.build import commit
-from leadline.studies.survey import PlanRefused, ResumeMismatch
+from leadline.studies.survey.plan import PlanRefused
+from leadline.studies.survey.strategy import ResumeMismatch
 
 STREAMS = ("scan", "sort", "transpose", "generate", "check", "scale")
 

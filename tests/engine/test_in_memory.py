@@ -12,7 +12,7 @@ import pytest
 from leadline.engine import CacheLimitRefused, Target, is_in_memory, open_engine
 from leadline.record import Access
 from leadline.studies.memory import choose_cache_limit
-from leadline.studies.survey import make_plan
+from leadline.studies.survey.plan import make_plan
 
 MIB = 2**20
 SHM = Path("/dev/shm")  # noqa: S108 - the one place where every Linux has a tmpfs

@@ -13,7 +13,7 @@ from leadline.errors import TargetRefused
 from leadline.record import Workload
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
-from leadline.studies.survey import Asked, begin_survey, run_survey
+from leadline.studies.survey.study import Asked, begin_survey, run_survey
 from proving.machine_truth import compute_truth, draw_workloads, truth_key
 from proving.machines import KIND_NAMES, draw_machine
 

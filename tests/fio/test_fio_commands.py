@@ -17,12 +17,12 @@ import survey_fixture
 from command import leadline
 from leadline.engine import PointFailed, TargetRefused
 from leadline.fio import FioJobRefused, read_job
-from leadline.models import PredictionRefused
+from leadline.models.model import PredictionRefused
 from leadline.record.measurement import WorkloadAsked
-from leadline.studies.measurement import MeasurementRefused
 from leadline.studies.measurement import command as fio_jobs
 from leadline.studies.measurement import command as measure_command
 from leadline.studies.measurement import run as measuring
+from leadline.studies.measurement.plan import MeasurementRefused
 from leadline.studies.prediction import command as predict_command
 from leadline.terminal.context import Context
 from places import ROOT

@@ -32,7 +32,7 @@ from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.record.workbench import EXPERIMENT, Experiment
 from leadline.store import Store, Stored, open_store
-from leadline.studies.files import run_files
+from leadline.studies.files.run import run_files
 from leadline.studies.workbench.answer import KeptExperiment, stored_experiment
 from proving.samples import keep_study, stored_stream
 

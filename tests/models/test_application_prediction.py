@@ -10,19 +10,19 @@ import pytest
 import shared_surveys
 from application_fixture import Kept
 from leadline.engine import Target, open_engine
-from leadline.models import Predictor
-from leadline.models.application import predict_application
 from leadline.models.application.misses import misses_at, moved, uses_of
+from leadline.models.application.predicted import predict_application
+from leadline.models.predictor import Predictor
 from leadline.record import Access, Workload
 from leadline.record.application import Application
 from leadline.record.finding import Finding
 from leadline.record.job import Limits
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
-from leadline.studies.application import characterize_trace
-from leadline.studies.comparison import Disturbance, Named
+from leadline.studies.application.characterize import characterize_trace
+from leadline.studies.comparison.contenders import Disturbance, Named
 from leadline.studies.comparison.document import compare_application
-from leadline.studies.survey import Asked, begin_survey, run_survey
+from leadline.studies.survey.study import Asked, begin_survey, run_survey
 from planted_traces import Planted, Requests, mixture
 from traced_programs import lru_misses, seconds_of, write_strace
 

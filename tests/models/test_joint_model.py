@@ -12,9 +12,10 @@ import pytest
 from scipy import optimize
 from scipy.special import stdtrit
 
-from leadline.models import Box, JointModel, Sample, fit_joint, spread_out
 from leadline.models.gaussian_process import Axes, Beliefs, Kernel, Places, Unexplained, learn
-from leadline.models.model import RegionNoise
+from leadline.models.joint import JointModel, fit_joint
+from leadline.models.learning import Box, spread_out
+from leadline.models.model import RegionNoise, Sample
 from leadline.models.operation_time import PLACE, OperationTime, Requests
 from leadline.record import Workload
 

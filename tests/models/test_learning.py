@@ -9,20 +9,24 @@ import msgspec
 import numpy as np
 import pytest
 
-from leadline.models import (
+from leadline.models import learning as learning_module
+from leadline.models.joint import JointModel, fit_joint
+from leadline.models.learning import (
     BATCH,
+    BORDER_SHARE,
+    BORDER_ZONE,
     Box,
-    JointModel,
     enough,
-    fit_joint,
     next_points,
-    sample_of,
     spread_out,
 )
-from leadline.models import learning as learning_module
-from leadline.models.learning import BORDER_SHARE, BORDER_ZONE
+from leadline.models.model import sample_of
 from leadline.record import Measurement, Status
-from leadline.studies.survey import LEARN_FRAC, ResumeMismatch, Surveyor, explain, make_plan, middle
+from leadline.studies.survey import middle
+from leadline.studies.survey.explain import explain
+from leadline.studies.survey.plan import make_plan
+from leadline.studies.survey.strategy import ResumeMismatch, Surveyor
+from leadline.studies.survey.study import LEARN_FRAC
 from proving.simulation import SimulatedSurvey
 from shared_surveys import surveyed
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import survey_fixture
-from leadline.models import NoFamilies, Predictor, ProductModel
+from leadline.models.predictor import Predictor
+from leadline.models.product import NoFamilies, ProductModel
 from leadline.record import Curve, CurvePoint, Interval, Measurement, Survey, Workload
 from survey_fixture import MIB, Level, Machine, build, points, three_region, two_region
 

@@ -9,15 +9,9 @@ import msgspec
 import pytest
 
 import survey_fixture
-from leadline.models import (
-    MODELS,
-    NAMED,
-    NoFamilies,
-    PredictionRefused,
-    Predictor,
-    iops_of,
-    response_us_of,
-)
+from leadline.models.model import PredictionRefused
+from leadline.models.predictor import MODELS, NAMED, Predictor, iops_of, response_us_of
+from leadline.models.product import NoFamilies
 from leadline.record import BYTES_MAX, Survey, Workload, WorkloadError
 from survey_fixture import MIB, points, two_region
 

@@ -12,10 +12,11 @@ import msgspec
 import numpy as np
 
 from leadline.engine import Limits, NothingCompleted, Target, open_engine
-from leadline.models import Predictor
+from leadline.models.predictor import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
-from leadline.studies.comparison import Named, Question, Terms, compare_systems
+from leadline.studies.comparison.contenders import Named
+from leadline.studies.comparison.document import Question, Terms, compare_systems
 from proving.simulation import SimulatedSurvey, simulate_survey
 
 PAPER_MACHINES = (

@@ -13,11 +13,13 @@ from leadline.record.file_cache import CACHE
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import Store, open_store
-from leadline.studies.cache import CacheAsked, begin_study, run_study
-from leadline.studies.cache import usual_budget_s as usual_study_budget_s
-from leadline.studies.survey import VIRTUAL_BUDGET_S, Asked, begin_survey, run_survey
-from leadline.studies.validation import Asked as AskedValidation
-from leadline.studies.validation import begin_validation, explain_validation, measure_validation
+from leadline.studies.cache.study import CacheAsked, begin_study, run_study
+from leadline.studies.cache.study import usual_budget_s as usual_study_budget_s
+from leadline.studies.survey.study import VIRTUAL_BUDGET_S, Asked, begin_survey, run_survey
+from leadline.studies.validation.explain import explain_validation
+from leadline.studies.validation.plan import Asked as AskedValidation
+from leadline.studies.validation.plan import begin_validation
+from leadline.studies.validation.run import measure_validation
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 
 from application_fixture import Kept
 from leadline.record.application import Application
-from leadline.studies.application import characterize_trace
+from leadline.studies.application.characterize import characterize_trace
 
 PROGRAM = """
 import os, random, sys

@@ -14,7 +14,7 @@ from leadline.record import Access, Workload, parse_sync
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.comparison.facts import differing_facts
-from leadline.studies.survey import Asked, begin_survey
+from leadline.studies.survey.study import Asked, begin_survey
 from proving.samples import sample_start
 
 WRITES = Workload(unique_bytes=2**20, size_mean=8192, read_frac=0.0)

@@ -14,7 +14,8 @@ import leadline
 from leadline.fio import FioJobRefused, read_job, write_job
 from leadline.fio.sizes import law_split
 from leadline.fio.words import USUAL, read_words
-from leadline.models import PredictionRefused, Predictor
+from leadline.models.model import PredictionRefused
+from leadline.models.predictor import Predictor
 from leadline.record import Workload, WorkloadError
 from leadline.record.jobs.skew import Zipf, Zone, Zoned
 from leadline.record.wording import say_workload

@@ -10,8 +10,8 @@ from itertools import combinations
 
 import pytest
 
-from leadline.models import Predictor
-from leadline.studies.comparison import named_questions
+from leadline.models.predictor import Predictor
+from leadline.studies.comparison.document import named_questions
 from proving.comparison import PAPER_MACHINES, HeldRatio, held_comparison, random_questions
 from shared_surveys import SEED, surveyed
 

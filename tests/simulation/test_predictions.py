@@ -10,10 +10,11 @@ from functools import cache
 import pytest
 
 from leadline.engine import Limits, Target, open_engine
-from leadline.models import DEFAULT_MODEL, Predictor, Span
+from leadline.models.predictor import DEFAULT_MODEL, Predictor
+from leadline.models.ranges import Span
 from leadline.record import Prediction, Workload
 from leadline.stats import student_t
-from leadline.studies.survey import LEARN_FRAC
+from leadline.studies.survey.study import LEARN_FRAC
 from shared_surveys import SEED, surveyed
 
 LIMITS = Limits(

@@ -43,7 +43,7 @@ from leadline.record.files import FilesCell
 from leadline.record.study import A_co, Answer, Item, Records, S_co, StudyStart
 from leadline.store import Keeper, Store, StoreError, open_store
 from leadline.store._tables import SCHEMA_VERSION
-from leadline.studies.files import run_files
+from leadline.studies.files.run import run_files
 from leadline.studies.streaming.study import Asked, begin_scaling, run_scaling
 
 HERE = Path(__file__).resolve().parent

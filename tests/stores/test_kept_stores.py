@@ -34,8 +34,7 @@ from leadline.record.streaming import STREAM
 from leadline.record.study import Summary
 from leadline.store import Store, open_store
 from leadline.store._tables import SCHEMA_VERSION
-from leadline.studies.files import run_files
-from leadline.studies.files.run import load_files
+from leadline.studies.files.run import load_files, run_files
 from leadline.studies.streaming.run import kept_before
 from leadline.studies.streaming.study import run_scaling
 

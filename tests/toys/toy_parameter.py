@@ -11,7 +11,8 @@ import pytest
 from talking import answer_with, last_job, said
 
 from leadline.fio import FioJobRefused, write_job
-from leadline.models import PredictionRefused, Predictor
+from leadline.models.model import PredictionRefused
+from leadline.models.predictor import Predictor
 from leadline.record import Measurement, Workload, WorkloadError
 from proving.samples import sample_point, sample_start, sample_survey
 

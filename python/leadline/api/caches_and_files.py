@@ -13,14 +13,13 @@ from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
 from leadline.record.validation import VALIDATION
 from leadline.store import open_store
-from leadline.studies.cache import CacheAsked, FileCacheStudy, usual_budget_s
+from leadline.studies.cache.study import CacheAsked, FileCacheStudy, usual_budget_s
 from leadline.studies.conduct import Reached, conduct
-from leadline.studies.files import Asked, PlainFiles, plan_cells
-from leadline.studies.files.plan import CHOICES
-from leadline.studies.files.run import RUNS
+from leadline.studies.files.plan import CHOICES, plan_cells
+from leadline.studies.files.run import RUNS, Asked, PlainFiles
 from leadline.studies.survey.study import load_survey, surveyed_target
-from leadline.studies.validation import Asked as ValidationAsked
-from leadline.studies.validation import ValidationStudy
+from leadline.studies.validation.plan import Asked as ValidationAsked
+from leadline.studies.validation.run import ValidationStudy
 
 FILES_BUDGET_S = 600.0
 

@@ -14,8 +14,8 @@ from leadline.record.job import CLOSED
 from leadline.record.measurement import MEASUREMENT, MeasurementAsked
 from leadline.store import open_store
 from leadline.studies.conduct import conduct
-from leadline.studies.measurement import Measuring, plan_workload
-from leadline.studies.measurement.plan import ACCURACY, SECONDS
+from leadline.studies.measurement.plan import ACCURACY, SECONDS, plan_workload
+from leadline.studies.measurement.run import Measuring
 
 
 def measure(

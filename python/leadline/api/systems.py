@@ -19,8 +19,8 @@ from leadline.api.frames import (
 )
 from leadline.api.progress import Listener
 from leadline.engine import Target
-from leadline.models import Predictor, iops_of, response_us_of
-from leadline.models.application import predict_application
+from leadline.models.application.predicted import predict_application
+from leadline.models.predictor import Predictor, iops_of, response_us_of
 from leadline.record import (
     NO_SYNC,
     PARAMETERS,
@@ -36,11 +36,16 @@ from leadline.record.application.prediction import ApplicationPrediction
 from leadline.record.survey import SURVEY
 from leadline.record.wording import say_rate, say_workload
 from leadline.store import open_store
-from leadline.studies.application import load_application
+from leadline.studies.application.characterize import load_application
 from leadline.studies.conduct import Reached, conduct
 from leadline.studies.registry import KINDS
-from leadline.studies.survey import LEARN_FRAC, Asked, SurveyStudy, usual_budget_s
-from leadline.studies.survey.study import load_survey
+from leadline.studies.survey.study import (
+    LEARN_FRAC,
+    Asked,
+    SurveyStudy,
+    load_survey,
+    usual_budget_s,
+)
 from leadline.studies.survey.text import level_rows
 
 

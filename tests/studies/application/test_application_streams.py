@@ -14,7 +14,7 @@ import pytest
 from application_fixture import Kept, described
 from leadline.record.application import Application, Stream
 from leadline.stats.reuse_times import Uses, fit_mixture
-from leadline.studies.application import characterize_trace
+from leadline.studies.application.characterize import characterize_trace
 from planted_traces import PAGE_BYTES, Kind, Planted, Requests, drawn_mixture, mixture
 
 MIB = 2**20

@@ -13,8 +13,8 @@ from cache_fixture import MIB, cache_point
 from leadline.engine import Limits, NothingCompleted, PointFailed
 from leadline.record import CachePlan, CacheSize, Interval, Measurement, Workload, WritePolicy
 from leadline.stats.borders import FittedBorder
-from leadline.studies.cache import CacheStudyRefused, find_file_cache
-from leadline.studies.cache.plan import GAP, Questions, make_plan
+from leadline.studies.cache.explain import find_file_cache
+from leadline.studies.cache.plan import GAP, CacheStudyRefused, Questions, make_plan
 from leadline.studies.cache.sizes import KindCurve, disturbed_points, kind_curve, nearest_border
 from leadline.studies.cache.study import fill_cache
 from leadline.studies.counted import CountedBorder

@@ -12,13 +12,13 @@ from compare_fixture import atlas, layers, question, quicker, renamed, rows, sys
 from leadline.engine import Target
 from leadline.record import Curve, CurvePoint, Interval, Survey
 from leadline.record.comparison import AccessCurve
-from leadline.studies.comparison import Terms, compare_systems
 from leadline.studies.comparison.charts import (
     access_chart,
     line_names,
     missing_access,
     say_costliest,
 )
+from leadline.studies.comparison.document import Terms, compare_systems
 from leadline.studies.comparison.facts import access_curves, cache_sizes, say_protocol, say_waits
 
 SERVER = "nfs://10.0.0.2/exp"

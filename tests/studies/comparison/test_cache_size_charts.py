@@ -15,8 +15,9 @@ from leadline.charts.theme import SYSTEM_DASHES
 from leadline.record import Interval, Status, WritePolicy
 from leadline.record.comparison import CacheSize, CommonCurve, CommonPoint, SystemsComparison
 from leadline.store import Store, open_store
-from leadline.studies.comparison import Terms, compare_systems, known_cache
 from leadline.studies.comparison.charts import comparison_charts
+from leadline.studies.comparison.document import Terms, compare_systems
+from leadline.studies.comparison.facts import known_cache
 from leadline.studies.comparison.page import render_comparison_html
 from leadline.studies.comparison.text import cache_rows, render_comparison
 from leadline.studies.survey.study import load_survey

@@ -13,13 +13,14 @@ import pytest
 import compare_fixture as made
 from leadline.engine import Limits, Target, load_profile
 from leadline.errors import LeadlineError
-from leadline.models import Predictor
+from leadline.models.predictor import Predictor
 from leadline.record import Status, Workload
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
-from leadline.studies.comparison import Asked, ComparisonRefused, Named
 from leadline.studies.comparison import command as compare
-from leadline.studies.comparison.run import measure_now, require_same_system
+from leadline.studies.comparison.contenders import Named
+from leadline.studies.comparison.document import ComparisonRefused
+from leadline.studies.comparison.run import Asked, measure_now, require_same_system
 from leadline.studies.conduct import Watcher
 from leadline.studies.resume import find_unfinished
 from leadline.studies.survey.study import surveyed_target

@@ -15,14 +15,9 @@ from leadline.record import Interval, Level, Survey
 from leadline.record.comparison import SystemsComparison
 from leadline.record.finding import Finding
 from leadline.record.survey import DriftStep
-from leadline.studies.comparison import (
-    Disturbance,
-    LogRatio,
-    Terms,
-    compare_systems,
-    disturbance_of,
-)
-from leadline.studies.comparison.contenders import withheld
+from leadline.studies.comparison.contenders import Disturbance, disturbance_of, withheld
+from leadline.studies.comparison.document import Terms, compare_systems
+from leadline.studies.comparison.ratio import LogRatio
 
 OTHERS = Finding.of("survey_disturbed", lost_frac=0.5)
 BUSY = math.log(2)

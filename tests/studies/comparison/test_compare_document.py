@@ -9,13 +9,13 @@ import pytest
 
 import survey_fixture as made
 from compare_fixture import INSIDE, MIB, atlas, question, quicker, renamed, systems
-from leadline.models import NAMED, Predictor
+from leadline.models.predictor import NAMED, Predictor
 from leadline.record import Workload
 from leadline.record.comparison import Price, SystemsComparison
 from leadline.record.finding import Finding, within
-from leadline.studies.comparison import (
+from leadline.studies.comparison.contenders import Named
+from leadline.studies.comparison.document import (
     ComparisonRefused,
-    GateRefused,
     Readings,
     Terms,
     compare_systems,
@@ -23,7 +23,7 @@ from leadline.studies.comparison import (
     name_systems,
     named_questions,
 )
-from leadline.studies.comparison.contenders import Named
+from leadline.studies.comparison.ratio import GateRefused
 
 
 def test_the_faster_system_is_named_with_the_ratio_and_its_interval() -> None:

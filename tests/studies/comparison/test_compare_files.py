@@ -14,7 +14,7 @@ from golden_cases import HERE
 from command import leadline
 from compare_fixture import atlas, question, quicker, systems
 from leadline.record.comparison import Gate, GateFailure, SystemsComparison
-from leadline.studies.comparison import Terms, compare_systems
+from leadline.studies.comparison.document import Terms, compare_systems
 from leadline.studies.comparison.text import junit_xml, markdown
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from leadline.record import Workload
-from leadline.studies.comparison import GateRefused, LogRatio, parse_rule
-from leadline.studies.comparison.ratio import Judged, judge
+from leadline.studies.comparison.ratio import GateRefused, Judged, LogRatio, judge, parse_rule
 
 WORK = Workload(unique_bytes=2**20, size_mean=4096)
 

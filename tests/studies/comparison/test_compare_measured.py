@@ -10,8 +10,8 @@ import pytest
 from leadline.engine import Limits, Target, open_engine
 from leadline.record import Measurement, Workload
 from leadline.store import Store, open_store
-from leadline.studies.comparison import Asked, Opened, measure_in_turns, paired_ratio
-from leadline.studies.comparison.run import STAGE
+from leadline.studies.comparison.ratio import paired_ratio
+from leadline.studies.comparison.run import STAGE, Asked, Opened, measure_in_turns
 from proving.comparison import true_mb_s
 
 LIMITS = Limits(

@@ -17,9 +17,9 @@ from leadline.charts.images import ReportError
 from leadline.record import Interval, Status, Workload
 from leadline.record.comparison import CommonCurve, CommonPoint, Price, SystemsComparison
 from leadline.record.finding import Finding
-from leadline.studies.comparison import Terms, compare_systems
 from leadline.studies.comparison.charts import comparison_charts, missing_charts
 from leadline.studies.comparison.contenders import common_rates
+from leadline.studies.comparison.document import Terms, compare_systems
 from leadline.studies.comparison.page import render_comparison_html, save_comparison
 from leadline.studies.comparison.text import render_comparison, say_verdict
 from opened_page import OVERFLOW, OpenedPage

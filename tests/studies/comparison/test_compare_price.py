@@ -6,8 +6,7 @@ import pytest
 
 from leadline.record import Interval
 from leadline.record.comparison import Price
-from leadline.studies.comparison import PriceRefused, parse_prices
-from leadline.studies.comparison.ratio import per_price, per_price_ratio
+from leadline.studies.comparison.ratio import PriceRefused, parse_prices, per_price, per_price_ratio
 
 NAMES = ("atlas", "rapid=2")
 

@@ -9,8 +9,13 @@ import pytest
 
 from leadline.record import Interval, Prediction, Workload
 from leadline.stats import student_t
-from leadline.studies.comparison import LogRatio, holm, paired_ratio, predicted_ratio
-from leadline.studies.comparison.ratio import verdict_of
+from leadline.studies.comparison.ratio import (
+    LogRatio,
+    holm,
+    paired_ratio,
+    predicted_ratio,
+    verdict_of,
+)
 
 WORK = Workload(unique_bytes=2**20, size_mean=4096)
 

@@ -10,8 +10,7 @@ from leadline.engine import Target
 from leadline.engine.file_tests import image_bytes
 from leadline.machine import file_systems
 from leadline.machine.file_systems import MAKERS, why_not_made
-from leadline.studies.files import FilesRefused, plan_cells
-from leadline.studies.files.plan import shared_devices
+from leadline.studies.files.plan import FilesRefused, plan_cells, shared_devices
 
 
 def targets(*paths: Path) -> list[Target]:

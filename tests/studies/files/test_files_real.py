@@ -20,7 +20,8 @@ from leadline.engine.file_tests import ProgramsAsked
 from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.files import FILES, FilesCell, FileSystemUnderTest
 from leadline.store import open_store
-from leadline.studies.files import Asked, begin_files, plan_cells
+from leadline.studies.files.plan import plan_cells
+from leadline.studies.files.run import Asked, begin_files
 from left_behind import children_of, loops_of, mounted_below
 
 pytestmark = pytest.mark.real

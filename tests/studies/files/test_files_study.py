@@ -11,8 +11,8 @@ from leadline.engine import PointFailed, TargetRefused
 from leadline.record import Status
 from leadline.record.files import FilesCell, FilesStudy, SizeStep
 from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram
-from leadline.studies.files import run_files
 from leadline.studies.files.plan import PAPER_BYTES, next_size
+from leadline.studies.files.run import run_files
 
 ONE = [FilesCell(system=EXISTING, drives=1)]
 MATRIX = [

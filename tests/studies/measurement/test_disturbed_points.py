@@ -6,10 +6,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from leadline.models import Box, fit_joint, sample_of, spread_out
-from leadline.models.model import Floats, disturbance_ln_sd
+from leadline.models.joint import fit_joint
+from leadline.models.learning import Box, spread_out
+from leadline.models.model import Floats, disturbance_ln_sd, sample_of
 from leadline.record import Measurement, OtherLoad
-from leadline.studies.survey import LEARN_FRAC
+from leadline.studies.survey.study import LEARN_FRAC
 from shared_surveys import surveyed
 
 PROFILE = "sparcstation-1plus"

@@ -22,8 +22,9 @@ from leadline.engine.pace import BOUND_GRACE_S, LAYOUT_BYTES_PER_S_MIN
 from leadline.record import Access, EngineResult, Workload
 from leadline.record.measurement import MeasurementAsked
 from leadline.store import open_store
-from leadline.studies.measurement import begin_measurements, measure_workloads, plan_workload
 from leadline.studies.measurement import run as measuring
+from leadline.studies.measurement.plan import begin_measurements, plan_workload
+from leadline.studies.measurement.run import measure_workloads
 from proving.samples import sample_result
 
 LIMITS = Limits(warm_up_s_max=2.0, measure_s_min=0.5, measure_s_max=1.0, accuracy=0.01)

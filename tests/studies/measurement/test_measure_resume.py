@@ -18,14 +18,14 @@ from leadline.record import Access, Measurement, Status, Workload
 from leadline.record.measurement import MEASUREMENT, Measured, MeasurementAsked, MeasurementStart
 from leadline.record.study import Item
 from leadline.store import Keeper, Store, open_store
-from leadline.studies.measurement import (
+from leadline.studies.measurement.plan import (
     MeasurementRefused,
     begin_measurements,
     find_begun,
     load_measured,
-    measure_workloads,
     plan_workload,
 )
+from leadline.studies.measurement.run import measure_workloads
 
 SYSTEM = "sim:two-level"
 TARGET = Target.parse(SYSTEM)

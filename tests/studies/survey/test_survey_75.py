@@ -7,8 +7,8 @@ import functools
 import pytest
 
 from leadline.record import PARAMETERS, Workload
-from leadline.studies.survey import Surveyor
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
+from leadline.studies.survey.strategy import Surveyor
 from proving.simulation import SimulatedSurvey, simulate_survey
 from simulated_answers import start
 

@@ -10,7 +10,7 @@ import pytest
 from counted_fixture import MIB, mixed_point
 from leadline.record import Interval, Measurement
 from leadline.stats import FittedBorder
-from leadline.studies.cache import find_in_survey
+from leadline.studies.cache.explain import find_in_survey
 from leadline.studies.survey.borders import _overlap, _seen, decide, decide_again
 from leadline.studies.survey.explain import _cache_bytes
 from leadline.studies.survey.strategy import Surveyor

@@ -30,7 +30,7 @@ from leadline.store import Keeper
 from leadline.studies.loop import StudyClock, measure_point, measure_points
 from leadline.studies.pace import Pace
 from leadline.studies.script import PointRequest
-from leadline.studies.survey import Surveyor
+from leadline.studies.survey.strategy import Surveyor
 from leadline.studies.survey.study import pace_of, run_survey
 from simulated_answers import MIB, engine_result, start, two_levels
 

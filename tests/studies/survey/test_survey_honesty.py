@@ -25,8 +25,9 @@ from leadline.record import (
 from leadline.record.finding import Finding
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
-from leadline.studies.survey import Asked, PlanRefused, begin_survey, run_survey
+from leadline.studies.survey.plan import PlanRefused
 from leadline.studies.survey.sentences import survey_findings
+from leadline.studies.survey.study import Asked, begin_survey, run_survey
 from leadline.studies.survey.text import POINT_HEADS, point_rows, run_rows, sure_rows
 from proving.samples import sample_point, sample_start, sample_survey
 

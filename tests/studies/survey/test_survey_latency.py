@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from leadline.app import app
-from leadline.models import Predictor
+from leadline.models.predictor import Predictor
 from leadline.store import open_store
 from leadline.studies.survey.latency import every_curve, latencies, latency_at
 from leadline.studies.survey.page import latency_charts, render_html

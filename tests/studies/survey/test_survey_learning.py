@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from leadline.models import Box
+from leadline.models.learning import Box
 from leadline.record import Measurement, PlanStage, Workload
 from leadline.studies.survey import middle
 from leadline.studies.survey.borders import Readings

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from leadline.record import PROCESSES_MAX, Workload
-from leadline.studies.survey import Surveyor
 from leadline.studies.survey.middle import (
     MiddleStrategy,
     RegionBounds,
@@ -20,6 +19,7 @@ from leadline.studies.survey.middle import (
     interleave,
     region_bounds,
 )
+from leadline.studies.survey.strategy import Surveyor
 from simulated_answers import MIB, answer, plan, start, surveyed
 
 LOW, HIGH = 64 * MIB, 3072 * MIB

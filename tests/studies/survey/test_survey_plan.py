@@ -9,8 +9,8 @@ import pytest
 
 from leadline.record import PROCESSES_MAX, Plan
 from leadline.studies.memory import advised_cache_limit, choose_cache_limit
-from leadline.studies.survey import PlanRefused, make_plan
 from leadline.studies.survey.explain import region_names
+from leadline.studies.survey.plan import PlanRefused, make_plan
 
 MIB, GIB = 2**20, 2**30
 ASKED = {

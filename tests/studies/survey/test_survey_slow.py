@@ -7,7 +7,7 @@ import re
 import pytest
 
 from leadline.record import Status
-from leadline.studies.survey import PlanRefused
+from leadline.studies.survey.plan import PlanRefused
 from proving.simulation import SimulatedSurvey, simulate_survey
 
 SLOW = "sparcstation-1plus"

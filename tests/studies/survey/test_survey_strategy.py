@@ -9,8 +9,16 @@ import msgspec
 import pytest
 
 from leadline.record import PARAMETERS, PROCESSES_MAX, Status, Workload
-from leadline.studies.survey import PlanRefused, ResumeMismatch, Surveyor, explain, make_plan
-from leadline.studies.survey.plan import CURVE_ENDS, CURVE_WEIGHTS, share, spread
+from leadline.studies.survey.explain import explain
+from leadline.studies.survey.plan import (
+    CURVE_ENDS,
+    CURVE_WEIGHTS,
+    PlanRefused,
+    make_plan,
+    share,
+    spread,
+)
+from leadline.studies.survey.strategy import ResumeMismatch, Surveyor
 from simulated_answers import MIB, answer, plan, start, surveyed, two_levels
 
 

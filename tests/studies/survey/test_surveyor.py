@@ -9,8 +9,9 @@ import pytest
 
 from leadline.record import Measurement, Plan, Workload, derive_seed
 from leadline.studies.script import PointRequest
-from leadline.studies.survey import ResumeMismatch, Surveyor, strategy
+from leadline.studies.survey import strategy
 from leadline.studies.survey.borders import Readings
+from leadline.studies.survey.strategy import ResumeMismatch, Surveyor
 from simulated_answers import answer, start, two_levels
 
 BEGIN = start(seed=7)

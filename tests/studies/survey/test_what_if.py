@@ -13,7 +13,9 @@ import pytest
 import shared_surveys
 import survey_fixture as made
 import survey_pages
-from leadline.models import MODELS, PredictionRefused, Predictor, Ranges
+from leadline.models.model import PredictionRefused
+from leadline.models.predictor import MODELS, Predictor
+from leadline.models.ranges import Ranges
 from leadline.record import PARAMETERS, Interval, Measurement, Prediction, Survey, Workload
 from leadline.record.wording import say_rate, say_value
 from leadline.studies.survey.page import pack, render_html, what_if_document

@@ -17,8 +17,7 @@ from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import open_store
 from leadline.studies.same_system import changed_facts
-from leadline.studies.validation import ValidationRefused
-from leadline.studies.validation.plan import require_same_system
+from leadline.studies.validation.plan import ValidationRefused, require_same_system
 from proving.simulation import SimulatedSurvey, SimulatedValidation, simulate_validation
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import survey_fixture as made
 from leadline.record import Access, Survey
-from leadline.studies.validation import (
+from leadline.studies.validation.plan import (
     Asked,
     ValidationRefused,
     begin_validation,

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import shared_surveys
-from leadline.models import Ranges
+from leadline.models.ranges import Ranges
 from leadline.record import DrawnRange, Interval, ValidationStart, Workload
-from leadline.studies.validation import drawn_ranges, drawn_workloads, requests
 from leadline.studies.validation.plan import (
     ANCHORS,
     ORTHOGONAL,
@@ -22,9 +21,12 @@ from leadline.studies.validation.plan import (
     SINGLES,
     Space,
     draw,
+    drawn_ranges,
+    drawn_workloads,
     grid_levels,
     grid_workloads,
     plan_stages,
+    requests,
     single_numbers,
 )
 from proving.samples import sample_validation_start

@@ -13,7 +13,8 @@ from leadline.record import EngineResult, Measurement, Workload
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import open_store
-from leadline.studies.validation import ValidationRefused, measure_validation, requests
+from leadline.studies.validation.plan import ValidationRefused, requests
+from leadline.studies.validation.run import measure_validation
 from proving.samples import sample_point, sample_start
 
 RESULT = sample_point("any").result

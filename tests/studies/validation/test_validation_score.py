@@ -22,7 +22,6 @@ from leadline.record import (
     Workload,
 )
 from leadline.record.finding import Finding
-from leadline.studies.validation import drawn_workloads, requests
 from leadline.studies.validation.explain import extrapolated, validation_findings
 from leadline.studies.validation.plan import (
     ANCHORS,
@@ -31,8 +30,10 @@ from leadline.studies.validation.plan import (
     SINGLES,
     Space,
     draw,
+    drawn_workloads,
     grid_workloads,
     plan_stages,
+    requests,
 )
 from leadline.studies.validation.score import (
     Contestant,

@@ -15,9 +15,10 @@ from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import Store, open_store
 from leadline.studies.measurement.text import measurement_document
-from leadline.studies.validation import ValidationRefused, explain_validation
 from leadline.studies.validation import run as stored
 from leadline.studies.validation import run as study
+from leadline.studies.validation.explain import explain_validation
+from leadline.studies.validation.plan import ValidationRefused
 from proving.simulation import (
     SimulatedSurvey,
     SimulatedValidation,

@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Factor, Prior, Sample
-from leadline.studies.workbench.surface import (
-    Grid,
-    GridError,
-    SurfaceDesign,
-    UnknownDesign,
-    full_grid,
-    open_design,
-)
+from leadline.studies.workbench.surface.design import SurfaceDesign, UnknownDesign, open_design
+from leadline.studies.workbench.surface.grid import Grid, GridError, full_grid
 from surface_fixture import DISKS, FACTORS, GOAL, THREADS, bottleneck, lost_peak, peak_of
 
 

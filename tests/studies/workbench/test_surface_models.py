@@ -11,8 +11,16 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Factor, Sample
-from leadline.studies.workbench.surface import Grid, GridError, full_grid, models, open_design
-from leadline.studies.workbench.surface.grid import SD_LOG_UNKNOWN, Readings, sd_log
+from leadline.studies.workbench.surface import models
+from leadline.studies.workbench.surface.design import open_design
+from leadline.studies.workbench.surface.grid import (
+    SD_LOG_UNKNOWN,
+    Grid,
+    GridError,
+    Readings,
+    full_grid,
+    sd_log,
+)
 from leadline.studies.workbench.surface.models import (
     MODELS,
     Belief,

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Factor
-from leadline.studies.workbench.surface import Grid, models
 from leadline.studies.workbench.surface import design as sequential
+from leadline.studies.workbench.surface import models
 from leadline.studies.workbench.surface.design import SequentialDesign, _expected_cost
-from leadline.studies.workbench.surface.grid import Readings
+from leadline.studies.workbench.surface.grid import Grid, Readings
 from leadline.studies.workbench.surface.models import choose, own, smooth
 from leadline.studies.workbench.surface.posterior import SoftMin, _log_level
 from surface_fixture import FACTORS, GOAL, bottleneck, peak_of

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Factor
-from leadline.studies.workbench.surface import Grid
 from leadline.studies.workbench.surface.design import _as_if_known, _expected_cost, _learned
-from leadline.studies.workbench.surface.grid import Readings
+from leadline.studies.workbench.surface.grid import Grid, Readings
 from leadline.studies.workbench.surface.models import smooth
 from leadline.studies.workbench.surface.posterior import (
     CATEGORY_SD_LOG,

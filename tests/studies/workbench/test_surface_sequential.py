@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Factor, PeakVerdict, Sample, Surface
-from leadline.studies.workbench.surface import SurfaceDesign, full_grid, open_design
+from leadline.studies.workbench.surface.design import SurfaceDesign, open_design
+from leadline.studies.workbench.surface.grid import full_grid
 from surface_fixture import FACTORS, GOAL, bottleneck, lost_peak, peak_of
 
 CELLS = full_grid(FACTORS)

@@ -15,26 +15,19 @@ from leadline.engine import Target
 from leadline.fio import FioJobRefused, FioRun
 from leadline.fio.write_streams import write_streams
 from leadline.late import late
-from leadline.models import Predictor
-from leadline.models.application import predict_application
+from leadline.models.application.predicted import predict_application
+from leadline.models.predictor import Predictor
 from leadline.outputs import write_whole
 from leadline.record import Access
 from leadline.record.application import APPLICATION, Application
 from leadline.record.application.prediction import ApplicationPrediction
 from leadline.record.measurement import MEASUREMENT, Measured, WorkloadAsked
 from leadline.store import Store
-from leadline.studies.application import (
-    TraceRefused,
-    TraceStopped,
-    Watched,
-    characterize_running,
-    characterize_trace,
-    load_application,
-)
-from leadline.studies.application.capture import beside, say_beside
+from leadline.studies.application.capture import Watched, beside, characterize_running, say_beside
+from leadline.studies.application.characterize import characterize_trace, load_application
 from leadline.studies.application.synthetic import Synthetic, longest_run_s, synthetic_of
-from leadline.studies.measurement import plan_workload
-from leadline.studies.measurement.plan import ACCURACY, SECONDS, limits_of
+from leadline.studies.application.trace import TraceRefused, TraceStopped
+from leadline.studies.measurement.plan import ACCURACY, SECONDS, limits_of, plan_workload
 from leadline.studies.prediction.text import render_application, sentences_of
 from leadline.studies.registry import KINDS
 from leadline.terminal.context import Context

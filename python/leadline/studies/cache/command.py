@@ -10,8 +10,7 @@ import typer
 from leadline.engine import Target
 from leadline.record import Access, CacheStart, Measurement
 from leadline.record.file_cache import CACHE
-from leadline.studies.cache import CacheAsked, FileCacheStudy, usual_budget_s
-from leadline.studies.cache.study import load_study
+from leadline.studies.cache.study import CacheAsked, FileCacheStudy, load_study, usual_budget_s
 from leadline.studies.conduct import Reached, conduct
 from leadline.studies.registry import KINDS
 from leadline.terminal.context import Context

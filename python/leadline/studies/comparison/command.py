@@ -13,8 +13,9 @@ from leadline.outputs import write_whole
 from leadline.record.comparison import SystemsComparison
 from leadline.record.survey import SURVEY
 from leadline.store import Store
-from leadline.studies.comparison import PASSES, GateRefused
+from leadline.studies.comparison.ratio import GateRefused
 from leadline.studies.comparison.run import (
+    PASSES,
     ComparisonAsked,
     compare_stored,
     named_systems,
@@ -206,7 +207,7 @@ def _require_alone(*others: object, named: bool, measure: bool) -> None:
 def _by_application(
     store: Store, refs: Sequence[str], ref: str, *, model: str | None, extrapolate: bool, json: bool
 ) -> None:
-    from leadline.studies.application import load_application  # noqa: PLC0415
+    from leadline.studies.application.characterize import load_application  # noqa: PLC0415
     from leadline.studies.comparison.document import compare_application  # noqa: PLC0415 - only here
     from leadline.studies.comparison.text import render_application_comparison  # noqa: PLC0415
 

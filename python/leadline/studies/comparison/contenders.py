@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from leadline.models import PredictionRefused, Predictor
+from leadline.models.model import PredictionRefused
+from leadline.models.predictor import Predictor
 from leadline.record import LOST_SHARE_MAX, FileCache, Measurement, Region, Survey, Workload
 from leadline.record.comparison import CommonCurve, CommonPoint, CommonRate
 from leadline.record.finding import Finding

@@ -10,8 +10,9 @@ from itertools import combinations
 import msgspec
 
 from leadline.errors import LeadlineError
-from leadline.models import NAMED, PredictionRefused
-from leadline.models.application import predict_application
+from leadline.models.application.predicted import predict_application
+from leadline.models.model import PredictionRefused
+from leadline.models.predictor import NAMED
 from leadline.record import Interval, Prediction, Status, Survey, Workload
 from leadline.record.application import Application
 from leadline.record.application.comparison import ApplicationComparison, ApplicationPair

@@ -23,7 +23,7 @@ from leadline.record.comparison import AccessCurve, CacheSize, FactDifference
 from leadline.record.file_cache import CACHE
 from leadline.record.job import ACCESS_OPTIONS
 from leadline.store import Store
-from leadline.studies.cache import find_in_survey
+from leadline.studies.cache.explain import find_in_survey
 from leadline.studies.cache.sizes import share_of_memory
 from leadline.studies.comparison.contenders import KnownCache, Named
 from leadline.studies.memory import memory_bytes_of

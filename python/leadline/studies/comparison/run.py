@@ -22,7 +22,7 @@ from leadline.engine import (
     require_fit,
     until_completed,
 )
-from leadline.models import Predictor
+from leadline.models.predictor import Predictor
 from leadline.record import EngineResult, Measurement, Status, Workload, derive_seed, point_id
 from leadline.record.comparison import SystemsComparison
 from leadline.record.finding import Finding, Severity, within

@@ -15,9 +15,8 @@ from leadline.record.jobs.file_test import KBYTE
 from leadline.record.wording import say_count
 from leadline.store import Store, StoreError
 from leadline.studies.conduct import conduct
-from leadline.studies.files import Asked, CellDone, FilesRefused, PlainFiles, plan_cells
-from leadline.studies.files.plan import CHOICES
-from leadline.studies.files.run import RUNS, load_files
+from leadline.studies.files.plan import CHOICES, FilesRefused, plan_cells
+from leadline.studies.files.run import RUNS, Asked, CellDone, PlainFiles, load_files
 from leadline.studies.registry import KINDS
 from leadline.studies.resume import say_kept
 from leadline.terminal.context import Context

@@ -29,8 +29,14 @@ from leadline.record.measurement import (
 from leadline.record.wording import join_words, say_count, say_parameters, say_rate, say_workload
 from leadline.store import StoreError
 from leadline.studies.conduct import conduct
-from leadline.studies.measurement import Measuring, load_measured, plan_jobs, plan_words
-from leadline.studies.measurement.plan import ACCURACY, limits_of
+from leadline.studies.measurement.plan import (
+    ACCURACY,
+    limits_of,
+    load_measured,
+    plan_jobs,
+    plan_words,
+)
+from leadline.studies.measurement.run import Measuring
 from leadline.studies.registry import KINDS
 from leadline.studies.resume import resume_options, say_kept
 from leadline.terminal.context import Context

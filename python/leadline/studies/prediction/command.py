@@ -12,11 +12,11 @@ import typer
 from leadline.fio import FioWorkload
 from leadline.fio.write import ENGINES
 from leadline.late import late
-from leadline.models import (
+from leadline.models.model import PredictionRefused
+from leadline.models.predictor import (
     DEFAULT_MODEL,
     MODELS,
     NAMED,
-    PredictionRefused,
     Predictor,
     iops_of,
     response_us_of,

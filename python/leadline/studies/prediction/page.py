@@ -14,7 +14,7 @@ from leadline.charts.drawable import Drawn
 from leadline.charts.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
 from leadline.charts.saving import Forms
 from leadline.charts.scale import wants_log
-from leadline.models import iops_of, response_us_of
+from leadline.models.predictor import iops_of, response_us_of
 from leadline.record import Status
 from leadline.record.application.prediction import ApplicationPrediction
 from leadline.record.wording import say_interval, say_rate, say_workload

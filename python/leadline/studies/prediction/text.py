@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.charts.terminal import Terminal, on_terminal
-from leadline.models import iops_of, response_us_of
+from leadline.models.predictor import iops_of, response_us_of
 from leadline.record import Interval, Prediction, Survey
 from leadline.record.application.prediction import ApplicationPrediction, Term
 from leadline.record.wording import join_words, say_bytes, say_interval, say_rate, say_workload

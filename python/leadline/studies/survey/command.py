@@ -14,9 +14,14 @@ from leadline.record.survey import SURVEY
 from leadline.store import Store
 from leadline.studies.conduct import Reached, conduct
 from leadline.studies.registry import KINDS
-from leadline.studies.survey import LEARN_FRAC, Asked, SurveyStudy, usual_budget_s
 from leadline.studies.survey.plan import BLOCK_BYTES
-from leadline.studies.survey.study import load_survey
+from leadline.studies.survey.study import (
+    LEARN_FRAC,
+    Asked,
+    SurveyStudy,
+    load_survey,
+    usual_budget_s,
+)
 from leadline.studies.survey.text import StoredSurvey
 from leadline.terminal.context import Context
 from leadline.terminal.options import (

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from leadline.engine import MEASURE_SHARE
-from leadline.models import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
+from leadline.models.joint import JointModel, fit_joint
+from leadline.models.learning import BATCH, Box, enough, next_points
+from leadline.models.model import sample_of
 from leadline.record import PARAMETERS, PROCESSES_MAX, Measurement, Plan, Workload
 from leadline.record.workload import FRACTIONS
 from leadline.stats import half_way_x, next_unique_bytes, still_rising

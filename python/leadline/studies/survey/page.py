@@ -27,7 +27,7 @@ from leadline.charts.saving import Forms
 from leadline.charts.scale import LOG_THROUGHPUT_RATIO
 from leadline.charts.series import series
 from leadline.errors import LeadlineError
-from leadline.models import Predictor
+from leadline.models.predictor import Predictor
 from leadline.models.ranges import SIZE_SHARE_MAX, Ranges
 from leadline.record import PARAMETERS, Curve, Measurement, Region, Survey
 from leadline.record.validation import VALIDATION
@@ -35,7 +35,7 @@ from leadline.record.wording import PARAMETER_TITLES, say_place, say_value
 from leadline.record.workload import FRACTIONS
 from leadline.stats import student_t
 from leadline.store import Store
-from leadline.studies.cache import find_in_survey
+from leadline.studies.cache.explain import find_in_survey
 from leadline.studies.facts import fact_rows
 from leadline.studies.registry import KINDS
 from leadline.studies.survey import text as tables
@@ -261,7 +261,7 @@ def what_if_document(
 ) -> dict[str, Any] | str:
     """Return what the page predicts from, or a sentence that says why it cannot.
 
-    `model` is one of `leadline.models.MODELS`; None is the default.
+    `model` is one of `leadline.models.predictor.MODELS`; None is the default.
 
     Keys: `survey_id`; `model` (`Model.embedded()`, its matrices packed by `pack`); `t`, the 95 %
     quantile for the model's df; `sliders`, every parameter with the values it can take and where

@@ -29,7 +29,7 @@ from leadline.record.wording import (
     say_workload,
 )
 from leadline.store import Store
-from leadline.studies.cache import find_in_survey
+from leadline.studies.cache.explain import find_in_survey
 from leadline.studies.measurement.text import (
     CLOCKS,
     marks,

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from leadline.models import DEFAULT_MODEL, MODELS
+from leadline.models.predictor import DEFAULT_MODEL, MODELS
 from leadline.record import Measurement, ValidationStart
 from leadline.record.validation import VALIDATION
 from leadline.studies.conduct import conduct
 from leadline.studies.registry import KINDS
 from leadline.studies.survey.study import load_survey, surveyed_target
-from leadline.studies.validation import Asked, ValidationStudy
-from leadline.studies.validation.run import explained_validation
+from leadline.studies.validation.plan import Asked
+from leadline.studies.validation.run import ValidationStudy, explained_validation
 from leadline.terminal.context import Context
 from leadline.terminal.options import Json, Ref, Seed, duration, tell_in_vain
 from leadline.terminal.progress import tell_plan

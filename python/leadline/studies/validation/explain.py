@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from leadline.errors import LeadlineError
-from leadline.models import DEFAULT_MODEL, MODELS, PredictionRefused, Predictor
+from leadline.models.model import PredictionRefused
+from leadline.models.predictor import DEFAULT_MODEL, MODELS, Predictor
 from leadline.record import (
     Measurement,
     ModelScore,

@@ -13,7 +13,7 @@ from typing import Any
 
 from leadline.engine import BUDGET_SHARE, LAYOUT_BYTES_PER_S, POINT_S_MIN, Engine
 from leadline.errors import LeadlineError
-from leadline.models import Ranges
+from leadline.models.ranges import Ranges
 from leadline.record import (
     PARAMETERS,
     DrawnRange,

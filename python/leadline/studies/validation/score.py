@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.models import Ranges
+from leadline.models.ranges import Ranges
 from leadline.record import (
     PARAMETERS,
     BinError,

@@ -35,7 +35,7 @@ from leadline.studies.workbench.conversation import Conversation, ReplayRefused
 from leadline.studies.workbench.policies import open_policy
 from leadline.studies.workbench.pool import Pool
 from leadline.studies.workbench.run_lengths import even_orders, length_orders
-from leadline.studies.workbench.surface import open_design
+from leadline.studies.workbench.surface.design import open_design
 from leadline.studies.workbench.twin import with_fares
 
 # The search for one sample's peak rate: a policy on one side, whole trials on the other.

@@ -35,7 +35,7 @@ from leadline.record.workbench import (
     Within,
 )
 from leadline.servers import check_server, run_trial
-from leadline.studies.workbench import policies, surface
+from leadline.studies.workbench import policies
 from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.experiments.keys import (
     FACTOR,
@@ -59,7 +59,7 @@ from leadline.studies.workbench.experiments.quantities import (
     lines_of,
     read_levels,
 )
-from leadline.studies.workbench.surface import open_design
+from leadline.studies.workbench.surface.design import DEFAULT, open_design
 
 SAMPLES_MAX = 10_000
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -474,7 +474,7 @@ def begin_surface(
         seed=seed,
         deadline_s=deadline_s or experiment.deadline_s,
     )
-    chosen = design or experiment.design or surface.DEFAULT
+    chosen = design or experiment.design or DEFAULT
     open_design(chosen, experiment.factors, experiment.goal, samples=samples)
     return msgspec.structs.replace(
         start, design=chosen, surface_error_frac=experiment.surface_error_frac
