@@ -138,7 +138,7 @@ fn last_event(scratch: &Scratch) -> Value {
             "process_num": 1},
         "backend": {"name": "pread", "direct": false}, "seed": 1,
         "limits": {
-            "warm_up_s_max": 0.1, "measure_s_min": 0.1, "measure_s_max": 0.1, "accuracy": 0.5,
+            "warm_up_s_max": 0.1, "measure_s_min": 0.1, "measure_s_max": 10.0, "accuracy": 0.5,
             "total_s_max": 20.0,
         },
     });
@@ -162,7 +162,8 @@ fn a_job_says_what_it_wrote_before_and_during_the_workload() {
     let result = last_event(&scratch);
     assert_eq!(result["written_bytes"]["layout"], LENGTH, "{result}");
     let during = result["written_bytes"]["workload"].as_u64().unwrap();
-    assert!(during > result["write"]["bytes"].as_u64().unwrap(), "warm-up wrote too: {result}");
+    let window = result["write"]["bytes"].as_u64().unwrap();
+    assert!(during >= window, "of the warm-up too, if it came to write: {result}");
     let again = last_event(&scratch);
     assert_eq!(again["written_bytes"]["layout"], 0, "{again}");
 }
