@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -230,3 +231,8 @@ def test_an_application_is_compared_by_its_time_in_io(tmp_path: Path) -> None:
     assert {(each.where, each.code) for each in shaken} == {
         (each.name, SHOOK.code) for each in doubted
     }
+    facts = msgspec.structs.replace(plain.start.facts, below_the_cache=True)
+    below = msgspec.structs.replace(plain, start=msgspec.structs.replace(plain.start, facts=facts))
+    (unsound,) = compare_application(named, below).pairs
+    assert (unsound.verdict, unsound.io_ratio) == ("cannot tell", pair.io_ratio)
+    assert [(each.where, each.code) for each in unsound.findings] == [("", "predicted_below_cache")]

@@ -25,7 +25,7 @@ from leadline.record.comparison import (
     Price,
     SystemsComparison,
 )
-from leadline.record.finding import Finding, within
+from leadline.record.finding import Finding, Severity, within
 from leadline.record.wording import join_words
 from leadline.stats import runs_interval
 from leadline.studies.comparison.contenders import (
@@ -336,7 +336,8 @@ def _notes(systems: Sequence[Named], terms: Terms, size: int | None) -> tuple[st
 # An application on surveyed systems: whose predicted time is shorter, and is it sure?
 #
 # Time in I/O decides: what else an application does takes the same on both sides. What neither
-# survey knows decides nothing, so a verdict is withheld where that is more than a little.
+# survey knows decides nothing, so a verdict is withheld where that is more than a little, and where
+# a prediction is invalid by itself.
 
 UNKNOWN_MAX = 0.05
 """Of the traced time in I/O, or of all calls where that is not known, in terms nobody surveyed."""
@@ -408,6 +409,11 @@ def _withholding(
     found: tuple[ApplicationPrediction, ApplicationPrediction],
     ratio: LogRatio,
 ) -> Iterator[Finding]:
+    wrong = [[one for one in side.findings if one.severity is Severity.INVALID] for side in found]
+    both = [each for each in wrong[0] if each in wrong[1]]
+    yield from both
+    for system, own in zip(systems, wrong, strict=True):
+        yield from within(system.name, (each for each in own if each not in both))
     for system, each in zip(systems, found, strict=True):
         unknown = [term for term in each.terms if term.seconds is None]
         if not unknown:

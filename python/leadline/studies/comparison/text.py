@@ -266,9 +266,6 @@ def _prices(
 
 # An application on several systems, on a terminal: each one's times, then the ratios.
 
-_OF_THE_APPLICATION = {"predicted_below_cache", "predicted_of_little_io", "predicted_first_touches"}
-"""What is so on every system."""
-
 
 @on_terminal
 def render_application_comparison(
@@ -294,14 +291,14 @@ def render_application_comparison(
     for pair in document.pairs:
         for found in pair.findings:
             yield terminal.text(f"{pair.a} / {pair.b}: {found}", "yellow")
+    told = {each for pair in document.pairs for each in pair.findings}
+    everywhere = set[Finding].intersection(*(set(found.findings) for _, found in named))
     said = dict.fromkeys(
-        each
-        if each.where or each.code in _OF_THE_APPLICATION
-        else msgspec.structs.replace(each, where=name)
+        each if each.where or each in everywhere else msgspec.structs.replace(each, where=name)
         for name, found in named
         for each in found.findings
     )
-    yield from terminal.warnings(said)
+    yield from terminal.warnings(each for each in said if each not in told)
 
 
 def _io(found: ApplicationPrediction) -> str:
