@@ -18,6 +18,17 @@ from capture_arena import LOOP, PYTHON, READS, Arena, exact, started, wait_for_r
 from command import LEADLINE
 
 BLOCKS_ALL = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n" + LOOP
+REPLACED = (
+    "import os, sys, threading, time\n"
+    f"NEXT = ['-I', '-S', '-c', {READS!r}, 'data']\n"
+    """
+def replace():
+    while not os.path.exists('go'):
+        time.sleep(0.01)
+    os.execv(sys.executable, [sys.executable, *NEXT])
+threading.Thread(target=replace).start()
+""" + LOOP
+)
 DIES_OF_SIGURG = "import os, signal; signal.signal(signal.SIGURG, lambda *_: os._exit(9))\n" + LOOP
 
 
@@ -80,6 +91,23 @@ def test_a_process_that_ends_meanwhile_ends_the_watching(arena: Arena) -> None:
             loop.kill()
             _, error = watching.communicate(timeout=60)
     assert watching.returncode == 0, error
+
+
+def test_a_first_thread_that_another_replaces_by_exec_is_counted(arena: Arena) -> None:
+    """The kernel tells no end of it, and gives its number to the other."""
+    with arena.run(*PYTHON, "-c", REPLACED, "data") as loop:
+        assert loop.stdout is not None
+        assert loop.stdout.readline() == "ready\n"
+        words = ("--json", "--way", arena.way, "--pid", str(loop.pid))
+        with arena.run(LEADLINE, "characterize", *words) as watching:
+            wait_for_reads(watching, loop.pid, arena.way)
+            (arena.folder / "go").touch()
+            said, error = watching.communicate(timeout=60)
+        loop.wait(timeout=10)
+    assert watching.returncode == 0, error
+    capture = json.loads(said)["capture"]
+    assert capture["read_bytes"][0] > 20_000 * 4096
+    assert capture["bytes_off"] <= (0.0 if arena.way == "ptrace" else 0.01), capture
 
 
 def test_a_process_that_has_ended_and_is_not_reaped_is_not_waited_for(arena: Arena) -> None:

@@ -284,6 +284,7 @@ impl<'a> Tracer<'a> {
                 self.runs = true;
                 self.rights_lost += u64::from(loses_rights(thread));
             }
+            libc::PTRACE_EVENT_EXIT => self.add_up(thread),
             libc::PTRACE_EVENT_SECCOMP => self.call(thread),
             _ if of_call(status) => self.call(thread),
             0 => pass = signal,

@@ -69,9 +69,9 @@ pub fn seize(thread: i32, dies_with_us: bool) -> Result<()> {
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEEXEC
         | libc::PTRACE_O_TRACESECCOMP;
-    if dies_with_us {
-        options |= libc::PTRACE_O_EXITKILL;
-    }
+    // What a running process had moved before is taken off thread by thread, so each is asked at
+    // its end: of a first thread that another replaces by exec nothing is left to ask later.
+    options |= if dies_with_us { libc::PTRACE_O_EXITKILL } else { libc::PTRACE_O_TRACEEXIT };
     ask(libc::PTRACE_SEIZE, thread, 0, options as usize).map(drop)
 }
 
