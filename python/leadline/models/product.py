@@ -22,10 +22,11 @@ from leadline.stats import Noise, pooled_noise
 # How throughput goes between two points is physics, not taste, and it matters where points are far
 # apart:
 #
-# logarithmic ln throughput is straight over ln x: unique_bytes, process_num mixed time per byte is
-# straight over x: read_frac, seq_frac. A fraction of the requests takes one time and the rest
-# another, so their mean time is a weighted mean per request time per request is straight over x:
-# size_mean. A request costs a fixed time and a time for each byte
+#     logarithmic  ln throughput is straight over ln x: unique_bytes, process_num
+#     mixed        time per byte is straight over x: read_frac, seq_frac. A fraction of the requests
+#                  takes one time and the rest another, so their mean time is a weighted mean
+#     per request  time per request is straight over x: size_mean. A request costs a fixed time and
+#                  a time for each byte
 #
 # Beyond its ends a curve stays at the end's value.
 
@@ -53,7 +54,7 @@ class CurveLine:
     nodes: Indices
     """Which node stands at each."""
     alone: tuple[float, int] | None = None
-    """An x that holds for itself only, and its node (see `leadline.models.product`)."""
+    """An x that holds for itself only, and its node."""
 
     def read(self, values: Floats, node_ln_mb_s: Floats) -> tuple[Floats, Floats]:
         """Read the curve.
@@ -177,10 +178,10 @@ def reached_at_one(x: Floats, ln_mb_s: Floats, variance: Floats) -> tuple[float,
 
 # The product of single-parameter curves (CP94 §9, Fig. 11).
 #
-# throughput(U, S, R, Q, P) = curve_U(U) x product over X in S, R, Q, P of curve_X(X) / focal
+#     throughput(U, S, R, Q, P) = curve_U(U) x product over X in S, R, Q, P of curve_X(X) / focal
 #
-# with the family of the region that holds U. `leadline.models.product` says how a curve goes
-# between its points, `leadline.models.product` what becomes of a reading at seq_frac = 1.
+# with the family of the region that holds U. How a curve goes between its points, and what becomes
+# of a reading at seq_frac = 1, is said above.
 #
 # The divisor is the pooled focal throughput of the region: a single noisy focal reading would be
 # in every ratio at once. Each workload measured counts once, with the sum of its weights over
@@ -316,7 +317,7 @@ class ProductModel:
 
         `nodes.ln_mb_s[i]`, `nodes.variance[i]`: what was measured. `unique_bytes` and each
         `regions[].curves[parameter]` are curves {"between", "x", "nodes", "alone"}: ascending x,
-        the node at each, how to go between two (see `leadline.models.product`), and an
+        the node at each, how to go between two (see above), and an
         [x, node] that holds for exactly that x, or null.
 
         Reading a curve at a value gives ln MB/s and weights on nodes. Clip the value to x's ends;

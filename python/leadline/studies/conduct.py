@@ -168,9 +168,9 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
 class PointStudy(Study[Engine, P, tuple[Measurement, ...]]):
     """A study whose items are points, measured one after the other by one engine."""
 
-    reached: Reached
-    system: str
-    seed: int
+    def __init__(self, reached: Reached, system: str, seed: int) -> None:
+        """Take how the target is reached, and what a new study is called and drawn by."""
+        self.reached, self.system, self.seed = reached, system, seed
 
     def unfinished(self, store: Store) -> Stored[P, Any]:
         """Return the newest one of this system that is not done, if it is of the same target."""

@@ -159,17 +159,17 @@ def share_of_memory(size: Interval, memory_bytes: int | None) -> Interval | None
 # a write-cancelling cache takes back a write that is written over in time. Three observations:
 #
 # bytes at the device     Asked were Y bytes of writes over U bytes of data; the device wrote X. At
-# most U bytes can wait in any buffer, so at least Y - U - X were cancelled.
-# That is a proof, whatever the buffer.
+#                         most U bytes can wait in any buffer, so at least Y - U - X were cancelled.
+#                         That is a proof, whatever the buffer.
 # writes against disk     The rate of writes that fit the cache over that of writes far beyond it:
-# CP93 calls a cache write-cancelling "because they perform writes at a
-# speed faster than the disk system can sustain", and write-through "because
-# their write performance matches disk speed".
+#                         CP93 calls a cache write-cancelling "because they perform writes at a
+#                         speed faster than the disk system can sustain", and write-through "because
+#                         their write performance matches disk speed".
 # writes against reads    Both within the cache: alike where writes end in memory. It cannot tell by
-# itself: a flusher slows writes that are cancelled (CP93's HP 730, x4).
+#                         itself: a flusher slows writes that are cancelled (CP93's HP 730, x4).
 # the server's word       Of a server alone: an answer to an NFS WRITE says whether the data is on
-# stable storage (RFC 1813 section 3.3.7). All of them: write-through, for
-# the writes as they were asked for. None: it may cancel, and need not.
+#                         stable storage (RFC 1813 section 3.3.7). All of them: write-through, for
+#                         the writes as they were asked for. None: it may cancel, and need not.
 
 CANCELLED_MIN = 0.5
 """Share of the bytes shown to have been cancelled from which the cache is write-cancelling."""

@@ -181,8 +181,8 @@ class FileCacheStudy(PointStudy[CacheStart]):
 
     def __init__(self, reached: Reached, asked: CacheAsked, budget_s: float | None) -> None:
         """Take what was asked for; `budget_s` is what was said of it, None where nothing was."""
-        self.reached, self.asked, self._budget_s = reached, asked, budget_s
-        self.system, self.seed = asked.system, asked.seed
+        super().__init__(reached, asked.system, asked.seed)
+        self.asked, self._budget_s = asked, budget_s
 
     def cache_limit_bytes(self, say: Callable[[str], None]) -> int | None:
         """Cap memory so that the budget reaches the disk and a point's time fills the cache."""

@@ -269,15 +269,13 @@ def require_sense(asked: ComparisonAsked, systems: int) -> None:
 def compare_stored(
     store: Store, systems: Sequence[Named], asked: ComparisonAsked, watcher: Watcher
 ) -> SystemsComparison:
-    """Compare systems, by their surveys or by readings of now.
+    """Compare systems, by their surveys or by readings of now, once `require_sense` has passed.
 
     Raises:
         ComparisonRefused: they cannot be compared, or one is not the system that was surveyed.
-        GateRefused: a rule for other than two systems.
         LeadlineError: a target was refused or failed; what was read is kept.
 
     """
-    require_sense(asked, len(systems))
     own = [Question(None, workload) for workload in asked.workloads]
     questions = questions_on(systems, own, named=asked.named)
     names = [system.name for system in systems]

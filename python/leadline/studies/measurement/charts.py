@@ -153,12 +153,6 @@ def window_chart(point: Measurement) -> alt.LayerChart | None:
     return finish([line], title, say_workload(point.workload), _SIZE)
 
 
-# Outliers among the slices of each run: classified by Tukey's fences and counted, never dropped.
-#
-# A slice lies outside the inner fences beyond 1.5 interquartile ranges from the quartiles (mild)
-# and outside the outer fences beyond 3 (severe); Tukey, Exploratory Data Analysis, 1977.
-
-
 # Measurements as a page: how fast from moment to moment, and everything known of each.
 
 _FORMS = Forms(

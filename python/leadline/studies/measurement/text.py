@@ -26,6 +26,11 @@ from leadline.units import format_bytes, format_rate, format_seconds, say_percen
 #
 # Each function takes one result and says one thing; None when there is nothing to say.
 
+# Outliers among the slices of each run: classified by Tukey's fences and counted, never dropped.
+#
+# A slice lies outside the inner fences beyond 1.5 interquartile ranges from the quartiles (mild)
+# and outside the outer fences beyond 3 (severe); Tukey, Exploratory Data Analysis, 1977.
+
 LEAST_SLICES = 8
 """Quartiles of fewer slices say little; such runs are counted as not classified."""
 

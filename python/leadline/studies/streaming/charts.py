@@ -29,6 +29,12 @@ from leadline.units import say_percent
 
 # One run against the fastest it could have been: each phase and what bounds it.
 
+# What charts of kernels share: a group of marks for each phase, one mark for each number of disks.
+#
+# Under the axis stand the numbers of disks, the phases, and the kernels, so that no chart needs a
+# legend for them. Everything is placed by bands, not by pixels: a page makes charts as wide as it
+# is.
+
 DISK_NUMBERS_MAX = 6
 """More numbers of disks than these would run into each other on a narrow page."""
 

@@ -46,12 +46,6 @@ from leadline.units import format_bytes, format_rate, format_seconds, say_percen
 
 # Phases of kernels in the order of the paper, for charts, tables and terminals alike.
 
-# What charts of kernels share: a group of marks for each phase, one mark for each number of disks.
-#
-# Under the axis stand the numbers of disks, the phases, and the kernels, so that no chart needs a
-# legend for them. Everything is placed by bands, not by pixels: a page makes charts as wide as it
-# is.
-
 Group = tuple[str, str]
 """Kernel and phase."""
 _PHASES = ("read", "write", "runs", "merge", "tiles")

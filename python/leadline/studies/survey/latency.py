@@ -83,6 +83,3 @@ def curve_heads(curve: Curve, *, iops: bool = False) -> tuple[str, ...]:
     """Return the heads of these rows."""
     rate = "Requests/s" if iops else "Throughput (95 %)"
     return (PARAMETER_TITLES[curve.parameter], rate, "p50", "p99")
-
-
-# Charts of p50 and p99 along the curves of a survey.

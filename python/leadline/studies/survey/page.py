@@ -378,6 +378,8 @@ def _chart_bytes(values: Sequence[float], regions: list[Region]) -> list[float]:
     return sorted({*values, *(edge for edge in edges if values[0] <= edge <= values[-1])})
 
 
+# Charts of p50 and p99 along the curves of a survey.
+
 _QUANTILES = ("p50", "p99")
 
 

@@ -228,8 +228,8 @@ class SurveyStudy(PointStudy[SurveyStart]):
 
     def __init__(self, reached: Reached, asked: Asked, budget_s: float | None) -> None:
         """Take what was asked for; `budget_s` is what was said of it, None where nothing was."""
-        self.reached, self.asked, self._budget_s = reached, asked, budget_s
-        self.system, self.seed = asked.system, asked.seed
+        super().__init__(reached, asked.system, asked.seed)
+        self.asked, self._budget_s = asked, budget_s
         self.counted = Wear(asked.written_bytes_max)
         """Bytes written so far, those of earlier sittings too."""
 

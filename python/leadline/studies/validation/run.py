@@ -147,14 +147,14 @@ class ValidationStudy(PointStudy[ValidationStart]):
         _require_finished(survey)
         self._survey, self._points, self._asked, self._model = survey, points, asked, model
         start = survey.start
-        self.reached = Reached(
+        reached = Reached(
             target=surveyed_target(survey),
             access=start.access,
             given=frozenset(),
             cache_limit_bytes=start.access.cache_limit_bytes,
             max_bytes=start.plan.unique_bytes_max,
         )
-        self.system, self.seed = start.system, asked.seed
+        super().__init__(reached, start.system, asked.seed)
 
     def unfinished(self, store: Store) -> Stored[ValidationStart, Validation]:
         """Return the newest unfinished one of this survey."""

@@ -40,7 +40,7 @@ from leadline.studies.workbench.twin import with_fares
 
 # The search for one sample's peak rate: a policy on one side, whole trials on the other.
 #
-# It starts nothing itself: who runs it (`mapping`) runs the trials that it orders. What it orders
+# It starts nothing itself: the loop below runs the trials that it orders. What it orders
 # follows from the start record, the sample, the prior and the trials told; so telling it the stored
 # trials again brings it to where it was.
 

@@ -17,8 +17,6 @@ from leadline.studies.workbench.text import say_cost, say_half_brief, say_load, 
 
 # The response surface as lines: what one factor brings at each level of the other.
 
-# A response surface as planes: two factors span each, the others stand still in it.
-
 _HEIGHT_PX = 280
 
 

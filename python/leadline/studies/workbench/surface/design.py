@@ -261,11 +261,11 @@ def _expected_cost(readings: Readings) -> Floats:
 # factors, the seed, what it was told and what is being measured, never from the order of the
 # tellings; so it is replayed from the stored peaks, and a pool may answer in any order.
 #
-# design = open_design("sequential", factors, goal, error_frac=0.06, seed=1)
-# while samples := design.ask(1):
-# peak = …search with open_policy(policy, goal, seed, design.prior_for(samples[0]))…
-# design.tell(samples[0], peak)
-# surface = design.surface()
+#     design = open_design("sequential", factors, goal, error_frac=0.06, seed=1)
+#     while samples := design.ask(1):
+#         peak = …search with open_policy(policy, goal, seed, design.prior_for(samples[0]))…
+#         design.tell(samples[0], peak)
+#     surface = design.surface()
 
 
 class SurfaceDesign(Protocol):

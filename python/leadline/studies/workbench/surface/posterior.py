@@ -159,7 +159,7 @@ def _category_columns(grid: Grid) -> Floats:
 
 # What a law and a few peaks say of all cells: many fits, weighted by how well they fit.
 #
-# ln rate(cell) = law(cell) + misfit(cell),     ln peak(cell) = ln rate(cell) + its own error
+#     ln rate(cell) = law(cell) + misfit(cell),     ln peak(cell) = ln rate(cell) + its own error
 #
 # The misfit is a Gaussian process over the grid, or a number of each cell's own. The law is not
 # linear and several bottlenecks may explain the same peaks, so its parameters are drawn: modes by

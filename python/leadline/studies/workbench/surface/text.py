@@ -35,6 +35,8 @@ from leadline.units import say_percent
 
 # A response surface as plain rows: what it says, every configuration, what each cost.
 
+# A response surface as planes: two factors span each, the others stand still in it.
+
 PLANES_MAX = 12
 """More than these nobody looks at; the table has every cell."""
 
