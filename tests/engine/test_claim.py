@@ -55,6 +55,30 @@ def test_a_claim_comes_and_goes(tmp_path: Path) -> None:
     assert tree(tmp_path) == {"mine": "kept"}
 
 
+ON_BTRFS = """
+mount -o loop "$1/image" "$1/point"
+"$2" -c "
+import os, sys
+from leadline.engine.targets.claim import DATA, claim
+with claim(sys.argv[1]) as claimed:
+    (claimed.run_directory / DATA).write_bytes(os.urandom(8192))
+" "$1/point"
+ls -A "$1/point"
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_what_came_after_a_directory_was_opened_is_removed_on_btrfs_too(tmp_path: Path) -> None:
+    with (tmp_path / "image").open("wb") as image:
+        image.truncate(128 * 2**20)
+    (tmp_path / "point").mkdir()
+    subprocess.run(["mkfs.btrfs", "-q", tmp_path / "image"], check=True, capture_output=True)
+    shell = ["unshare", "--mount", "sh", "-e", "-c", ON_BTRFS, "sh"]
+    command = [*shell, str(tmp_path), sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_lock_on_a_file_system_that_is_gone_is_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,11 +67,18 @@ class Folder:
         return found is not None and os.path.samestat(found, os.fstat(self.fd))
 
     def names(self) -> list[str]:
-        """Return what is in it; nothing when it was removed."""
+        """Return what is in it; nothing when it was removed.
+
+        It is opened again for that: btrfs lists what was there when a directory was opened.
+        """
         try:
-            return os.listdir(self.fd)  # noqa: PTH208 - a handle, not a path
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
         except FileNotFoundError:
             return []
+        try:
+            return os.listdir(fd)  # noqa: PTH208 - a handle, not a path
+        finally:
+            os.close(fd)
 
     def look(self, name: str) -> os.stat_result | None:
         """Return what has a name, itself and not what it may link to; None when nothing has it."""

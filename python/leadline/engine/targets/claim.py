@@ -373,7 +373,8 @@ def _empty_run(run: Folder) -> None:
 def _remove_own(target: Folder, own: Folder) -> None:
     # The lock goes last but one: until then nobody else may take the half-removed directory.
     own.remove_folder(EXPORT)  # only if it is empty
-    kept = any(map(_DATA_SET.match, own.names()))
+    # A run directory in which something foreign appeared stays too, for somebody to look at.
+    kept = any(_DATA_SET.match(name) or _RUN.match(name) for name in own.names())
     for name in (LOCK,) if kept else (MARKER, LOCK):
         own.remove_file(name)
     if own.is_the_one(DIRECTORY, target):
