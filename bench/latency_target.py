@@ -92,7 +92,9 @@ def main() -> None:
         for name, part in (("below", BELOW), ("above", ABOVE)):
             wait_for_calm(asked.calm, asked.patience)
             rate = part * first["value"]
-            p99_ms, reached = by_fio(asked.directory, typed.workload, rate, direct=typed.direct)
+            p99_ms, reached = by_fio(
+                asked.directory, typed.workload, rate, direct=typed.access.direct
+            )
             rows.append(fio_row(name, part, rate, p99_ms, limit_ms))
             print(
                 f"fio at {rate:,.0f}/s: p99 {p99_ms:.3g} ms, {reached:,.0f}/s reached", flush=True

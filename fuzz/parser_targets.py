@@ -28,7 +28,7 @@ from leadline.fio import FioJobRefused, read_job
 from leadline.inputs import parse_toml
 from leadline.machine import dirty_limits, mounts
 from leadline.record import Workload
-from leadline.record.discipline import parse_sync
+from leadline.record.access import parse_sync
 from leadline.record.job import AskJob, FileTestJob, MeasureJob, NfsLoadJob, StreamJob, TrialJob
 from leadline.record.kinds import KINDS
 from leadline.record.workbench import Measured, Threshold, TrialRequest

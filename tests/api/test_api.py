@@ -126,8 +126,9 @@ def test_a_survey_goes_on_and_what_decided_it_decides_it_still(tmp_path: Path) -
     half = whole.survey.written_bytes // 2
     with pytest.raises(BudgetSpent, match="--max-written"):
         leadline.survey("sim:two-level", name="cut", max_written=half, **options)
+    waits = leadline.Access(sync="fsync=8")
     with pytest.raises(LeadlineError, match="has --sync none, not fsync=8"):
-        leadline.survey("sim:two-level", name="cut", sync="fsync=8", resume=True, **options)
+        leadline.survey("sim:two-level", name="cut", access=waits, resume=True, **options)
     again = leadline.survey("sim:two-level", name="cut", max_written="1TiB", resume=True, **options)
     assert [point.result.throughput_mb_s for point in again.points] == [
         point.result.throughput_mb_s for point in whole.points

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from leadline.errors import WorkloadError
-from leadline.record import discipline, job
+from leadline.record import access, job
 from leadline.record.job import (
     AskJob,
     FileTestJob,
@@ -68,7 +68,8 @@ KNOWN = {
     "THETA_MAX": (skew.THETA_MAX, of_kind("zipf", named("Spread"))["theta"]["maximum"]),
     "ZONES_MAX": (skew.ZONES_MAX, of_kind("zoned", named("Spread"))["zones"]["maxItems"]),
     "ZONE_SHARE_MIN": (skew.ZONE_SHARE_MIN, named("Zone")["properties"]["size_frac"]["minimum"]),
-    "FSYNC_EACH_MAX": (discipline.FSYNC_EACH_MAX, FSYNC["maximum"]),
+    "FSYNC_EACH_MAX": (access.FSYNC_EACH_MAX, FSYNC["maximum"]),
+    "COMPRESS_MAX": (access.COMPRESS_MAX, named("Content")["properties"]["compress"]["maximum"]),
     "STREAMS_MAX": (streams.STREAMS_MAX, of_kind("measure")["streams"]["maxItems"]),
     "STREAMS_MAX of sizes": (
         streams.STREAMS_MAX,

@@ -45,8 +45,8 @@ from leadline.engine.file_tests import ProgramsAsked
 from leadline.engine.streams.disks import DATA_MULTIPLE_BYTES, Effort, open_stream_disks
 from leadline.engine.targets.claim import DIRECTORY, claim
 from leadline.record import Workload
+from leadline.record.access import Access
 from leadline.record.files import FilesCell, FileSystemUnderTest
-from leadline.record.job import Access
 from leadline.record.streaming import StreamOptions
 
 MOUNTED_S = 1.0

@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -60,6 +61,28 @@ def test_two_runs_in_one_child(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.real
+@pytest.mark.parametrize("read_frac", [1.0, 0.5], ids=["laid out", "written"])
+@pytest.mark.parametrize("ratio", [1.0, 2.0, 10.0])
+def test_data_compress_to_the_ratio_asked_for(
+    tmp_path: Path, read_frac: float, ratio: float
+) -> None:
+    workload = Workload(unique_bytes=2**20, size_mean=4096, read_frac=read_frac, seq_frac=1.0)
+    with open_engine(Target.parse(str(tmp_path)), Access(compress=ratio)) as engine:
+        engine.run(workload, seed=1, limits=SHORT)
+        (data,) = tmp_path.glob(".leadline/run-*/data.bin")
+        content = data.read_bytes()
+    records = [content[at : at + 2**17] for at in range(0, len(content), 2**17)]
+    found = len(content) / sum(len(zlib.compress(record, 1)) for record in records)
+    assert found == pytest.approx(ratio, rel=0.03)
+
+
+@pytest.mark.parametrize("target", ["null:", "sim:two-level"])
+def test_what_has_no_data_has_no_content(target: str) -> None:
+    with pytest.raises(TargetRefused, match="--compress and --dedup say what data are"):
+        open_engine(Target.parse(target), Access(dedup=0.5)).__enter__()
+
+
 def test_the_null_target() -> None:
     with open_engine(Target.parse("null:")) as engine:
         assert engine.run(WORKLOAD, seed=1, limits=SHORT).iops.value > 0
@@ -72,6 +95,7 @@ def test_a_job_that_makes_no_sense_is_refused() -> None:
 
 SURVEYOR = """
 import sys
+import zlib
 from leadline.engine import Limits, Stopped, Target, open_engine, stop_on_signals
 from leadline.record import Workload
 limits = Limits(measure_s_min=60, measure_s_max=60, total_s_max=120)

@@ -167,7 +167,7 @@ def test_a_workload_is_written_for_the_target_and_nothing_is_measured(tmp_path: 
     text = path.read_text(encoding="utf-8")
     assert f"filename={target}/leadline-fio.bin" in text
     (job,) = read_job(path)
-    assert (job.backend, job.direct, job.seconds) == ("uring", True, 7.0)
+    assert (job.access.backend, job.access.direct, job.seconds) == ("uring", True, 7.0)
     assert job.workload.read_frac == 0.8
     assert str(path) in done.stderr
     assert list(target.iterdir()) == []
@@ -334,7 +334,7 @@ def test_a_written_job_keeps_the_jobs_own_way_to_the_data(
     path = job_file(tmp_path, "[a]\nrw=randread\nbs=8k\nioengine=io_uring\ndirect=1\niodepth=4\n")
     measure("sim:two-level", tmp_path / "s", fio=path, write_fio=out)
     (job,) = read_job(out)
-    assert (job.backend, job.direct, job.workload.queue_depth) == ("uring", True, 4)
+    assert (job.access.backend, job.access.direct, job.workload.queue_depth) == ("uring", True, 4)
     monkeypatch.setattr(fio_jobs, "target_facts", lambda _: {"logical_block_bytes": 4096})
     measure(
         str(tmp_path),

@@ -224,7 +224,11 @@ def test_the_bytes_are_those_of_all_files_together(
 )
 def test_the_engine_and_its_depth(options: str, backend: str, direct: bool, depth: int) -> None:
     job = one(options)
-    assert (job.backend, job.direct, job.workload.queue_depth) == (backend, direct, depth)
+    assert (job.access.backend, job.access.direct, job.workload.queue_depth) == (
+        backend,
+        direct,
+        depth,
+    )
     ignored = "iodepth=32" in options and depth == 1
     assert any("does nothing" in str(each) for each in job.findings) == ignored
 
@@ -247,11 +251,11 @@ def test_the_engine_and_its_depth(options: str, backend: str, direct: bool, dept
 )
 def test_writes_wait_as_the_job_has_it(options: str, sync: str, said: str | None) -> None:
     job = one(f"rw=randrw\n{options}")
-    assert job.sync == sync
+    assert job.access.sync == sync
     assert bool(job.findings) is (said is not None)
     assert said is None or any(said in str(each) for each in job.findings)
     reads = one(f"rw=randread\n{options}")
-    assert (reads.sync, reads.findings) == ("none", ()), "nothing is written"
+    assert (reads.access.sync, reads.findings) == ("none", ()), "nothing is written"
 
 
 @pytest.mark.parametrize("option", ["sync=3", "fsync=-1", "fsync=2000000", "fdatasync=often"])
@@ -369,7 +373,6 @@ def test_a_clean_job_has_no_warning() -> None:
         "wait_for=other",
         "offset=1g",
         "number_ios=5",
-        "dedupe_percentage=50",
         "zero_buffers=1",
         "iodepth_batch=8",
         "bs_is_seq_rand=1",
@@ -448,7 +451,7 @@ def test_a_flag_of_the_command_is_as_one_of_the_job() -> None:
     """With direct I/O libaio keeps its depth."""
     text = "[a]\nsize=1m\ndirect=0\nbuffered=1\nioengine=libaio\niodepth=32\n"
     found = [read_job(text, direct=direct)[0] for direct in (False, True)]
-    assert [(job.backend, job.direct, job.workload.queue_depth) for job in found] == [
+    assert [(job.access.backend, job.access.direct, job.workload.queue_depth) for job in found] == [
         ("pread", False, 1),
         ("uring", True, 32),
     ]

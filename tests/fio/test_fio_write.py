@@ -52,7 +52,7 @@ def test_reading_what_was_written_gives_the_workload_back(asked: Workload, direc
     assert got.think_time_s == pytest.approx(asked.think_time_s, abs=1e-6)
     depth = 1 if asked.think_time_s else asked.queue_depth
     assert got.queue_depth == depth
-    assert (job.backend, job.direct, job.seconds) == (backend, direct, 7.0)
+    assert (job.access.backend, job.access.direct, job.seconds) == (backend, direct, 7.0)
     assert not [each for each in job.findings if each.code not in ("differs", "own_files")]
 
 
@@ -150,7 +150,14 @@ def test_processes_that_would_walk_in_step_do_not() -> None:
 def test_writes_wait_as_they_were_asked_to(sync: str) -> None:
     asked = Workload(unique_bytes=MIB, size_mean=4096, read_frac=0.5)
     (job,) = read_job(write_job(asked, FioRun(sync=sync)))
-    assert job.sync == sync
+    assert job.access.sync == sync
+
+
+def test_data_are_as_they_were_asked_for() -> None:
+    asked = Workload(unique_bytes=MIB, size_mean=4096, read_frac=0.5)
+    (job,) = read_job(write_job(asked, FioRun(compress=4.0, dedup=0.3)))
+    assert (job.access.compress, job.access.dedup) == (4.0, 0.3)
+    assert "buffer_compress" not in write_job(asked)
 
 
 @pytest.mark.parametrize(

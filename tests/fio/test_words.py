@@ -23,7 +23,7 @@ def test_fios_words_mean_what_a_job_file_means_by_them() -> None:
         size_dist="fixed",
         queue_depth=32,
     )
-    assert (typed.direct, typed.backend, typed.usual) == (True, "uring", ())
+    assert (typed.access.direct, typed.access.backend, typed.usual) == (True, "uring", ())
     (found,) = typed.findings
     assert "a file of its own of 2 GiB; here they share one of 8 GiB" in str(found)
 
@@ -58,11 +58,20 @@ def test_each_word_decides_its_parameter(words: str, expected: dict[str, float])
 
 def test_words_that_are_not_of_the_workload_say_how_and_when() -> None:
     typed = read_words(["bs=4k", "ioengine=mmap", "fsync=8", "rw=randrw", "runtime=1m"], USUAL)
-    assert (typed.backend, typed.sync, typed.seconds) == ("mmap", "fsync=8", 60.0)
-    assert typed.beyond == ("ioengine (mmap)", "sync", "runtime")
+    assert (typed.access.backend, typed.access.sync, typed.seconds) == ("mmap", "fsync=8", 60.0)
+    assert typed.beyond == ("backend mmap", "sync fsync=8", "runtime")
     paced = read_words(["bs=4k", "rw=randread", "rate_iops=500"], USUAL)
     assert paced.arrivals == Arrivals("constant", 500.0)
     assert paced.beyond == ("rate",)
+
+
+def test_what_data_are_is_said_in_fios_words() -> None:
+    typed = read_words(["bs=4k", "buffer_compress_percentage=50", "dedupe_percentage=25"], USUAL)
+    assert (typed.access.compress, typed.access.dedup) == (2.0, 0.25)
+    assert typed.beyond == ("compress 2", "dedup 0.25")
+    most = read_words(["bs=4k", "buffer_compress_percentage=95"], USUAL)
+    assert most.access.compress == pytest.approx(10.0)
+    assert any("10th at most" in str(found) for found in most.findings)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import io
 import json
 from typing import Any
@@ -12,9 +11,9 @@ import msgspec
 import pytest
 from talking import answer_with, last_job, said
 
-import leadline
 from leadline.engine import Target, TargetRefused, open_engine
-from leadline.record import Access
+from leadline.fio import FioJobRefused, FioRun, write_job
+from leadline.record import Access, Workload
 from leadline.studies.comparison.facts import differing_facts
 from leadline.studies.survey.text import run_rows, survey_document
 from proving.samples import sample_start, sample_survey
@@ -32,9 +31,6 @@ with pytest.MonkeyPatch.context() as patch:
     told = json.loads(said(*one, "--urgency", "low"))
     assert told["urgency"] == "low"
     assert last_job()["backend"]["urgency"] == "low"
-    assert "urgency high does not go with --write-fio" in " ".join(
-        said(*one, "--urgency", "high", "--write-fio", "x.fio", code=2).replace("│", "").split()
-    )
 assert json.loads(said("show", told["point"], "--json"))["urgency"] == "low"
 (row,) = csv.DictReader(io.StringIO(said("export", told["point"], "--format", "csv")))
 assert row["urgency"] == "low"
@@ -47,6 +43,7 @@ assert dict(run_rows(sample_survey(urgent), ()))["Backend"].endswith(", urgency 
 assert (difference.name, difference.title) == ("urgency", "How soon")
 assert difference.values == ("usual", "low")
 low: dict[str, Any] = {"urgency": "low"}
+with pytest.raises(FioJobRefused, match="--urgency low is Leadline's: no fio job can say it"):
+    write_job(Workload.parse(WORKLOAD), FioRun(**low))
 with pytest.raises(TargetRefused, match="--urgency low is Leadline's"):
     open_engine(Target.parse("."), Access(**low), engine="fio").__enter__()
-assert "urgency" in inspect.signature(leadline.survey).parameters

@@ -54,6 +54,9 @@ pub const OUTSTANDING_MAX: u64 = 16_384;
 /// Writes of an issuer from one `fsync` to the next.
 pub const FSYNC_EACH: RangeInclusive<u32> = 1..=1_000_000;
 
+/// Bytes of data over the bytes that they compress to.
+pub const COMPRESS: RangeInclusive<f64> = 1.0..=10.0;
+
 /// Seconds of thinking between requests.
 pub const THINK_S: RangeInclusive<f64> = 0.0..=3600.0;
 

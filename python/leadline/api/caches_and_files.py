@@ -8,7 +8,7 @@ from leadline.api.frames import bytes_of, maybe, seconds_of
 from leadline.api.progress import Listener
 from leadline.api.studies import StoredStudy
 from leadline.engine import Target
-from leadline.record import NO_SYNC, Access, parse_sync
+from leadline.record import Access
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
 from leadline.record.validation import VALIDATION
@@ -75,9 +75,7 @@ def cache(
     name: str | None = None,
     cache_limit: str | int | None = None,
     max_bytes: str | int | None = None,
-    backend: str | None = None,
-    direct: bool = False,
-    sync: str = NO_SYNC,
+    access: Access = Access(),  # noqa: B008 - frozen
     seed: int = 1,
     sizes_only: bool = False,
     resume: bool = False,
@@ -93,9 +91,7 @@ def cache(
         name: of the system, to find it again; by default the target's own.
         cache_limit: memory cap, in bytes or as `"512MiB"`; 0 for none, None lets Leadline choose.
         max_bytes: most data to write, in bytes or as `"8GiB"`.
-        backend: `pread`, `uring` or `mmap`.
-        direct: bypass the file cache.
-        sync: which writes wait for the device: `none`, `dsync`, `fsync=8` or `fdatasync=8`.
+        access: how the target is reached, and what data it holds.
         seed: decides order, addresses and simulated noise.
         sizes_only: leave out the disciplines of writes and the flusher.
         resume: go on with this system's unfinished study.
@@ -111,7 +107,7 @@ def cache(
     budget_s = usual_budget_s(chosen) if budget is None else seconds_of(budget)
     reached = Reached(
         target=chosen,
-        access=Access(backend=backend or "", direct=direct, sync=parse_sync(sync)),
+        access=access,
         cache_limit_bytes=maybe(bytes_of, cache_limit),
         max_bytes=maybe(bytes_of, max_bytes),
     )

@@ -21,17 +21,7 @@ from leadline.api.progress import Listener
 from leadline.engine import Target
 from leadline.models.application.predicted import predict_application
 from leadline.models.predictor import Predictor, iops_of, response_us_of
-from leadline.record import (
-    NO_SYNC,
-    PARAMETERS,
-    Access,
-    Interval,
-    Measurement,
-    Prediction,
-    Survey,
-    Workload,
-    parse_sync,
-)
+from leadline.record import PARAMETERS, Access, Interval, Measurement, Prediction, Survey, Workload
 from leadline.record.application.prediction import ApplicationPrediction
 from leadline.record.survey import SURVEY
 from leadline.record.wording import say_rate, say_workload
@@ -57,9 +47,7 @@ def survey(
     cache_limit: str | int | None = None,
     max_bytes: str | int | None = None,
     max_written: str | int | None = None,
-    backend: str | None = None,
-    direct: bool = False,
-    sync: str = NO_SYNC,
+    access: Access = Access(),  # noqa: B008 - frozen
     seed: int = 1,
     accuracy: float | None = None,
     focal: str = "middle",
@@ -79,9 +67,7 @@ def survey(
         cache_limit: memory cap, in bytes or as `"512MiB"`; 0 for none, None lets Leadline choose.
         max_bytes: most data to lay out, in bytes or as `"8GiB"`.
         max_written: most bytes to write in all, by layout and requests.
-        backend: `pread`, `uring` or `mmap`.
-        direct: bypass the file cache.
-        sync: which writes wait for the device: `none`, `dsync`, `fsync=8` or `fdatasync=8`.
+        access: how the target is reached, and what data it holds.
         seed: decides order, addresses and simulated noise.
         accuracy: a point ends as soon as ± this is reached; without one all windows are alike.
         focal: `middle` or `75%`.
@@ -111,7 +97,7 @@ def survey(
     )
     reached = Reached(
         target=chosen,
-        access=Access(backend=backend or "", direct=direct, sync=parse_sync(sync)),
+        access=access,
         cache_limit_bytes=maybe(bytes_of, cache_limit),
         max_bytes=asked.max_bytes,
     )

@@ -20,7 +20,8 @@ from leadline.errors import TargetRefused
 from leadline.machine.cgroup import memory_cgroup
 from leadline.machine.dirty_limits import restore_left_limits
 from leadline.record import EngineResult, Workload
-from leadline.record.job import CLOSED, Access, Arrivals, Limits, LoadAsked
+from leadline.record.access import Access
+from leadline.record.job import CLOSED, Arrivals, Limits, LoadAsked
 from leadline.record.jobs.streams import StreamAsked
 
 PLACEMENTS = ("auto", "free")
@@ -194,6 +195,10 @@ def _check_engine(target: Target, engine: str, access: Access) -> None:
     if access.waits and not target.has_device:
         raise TargetRefused(
             f"--sync {access.sync} waits for a device, and null: has none: leave it out"
+        )
+    if access.fills and (target.virtual_time or not target.has_device):
+        raise TargetRefused(
+            f"--compress and --dedup say what data are, and {target.text} has none: leave them out"
         )
     for said in access.beyond("backend", "direct") if engine == "fio" else ():
         raise TargetRefused(f"--{said} is Leadline's; leave it or --engine fio out")

@@ -42,8 +42,9 @@ from leadline.record import (
     Workload,
     WrittenBytes,
 )
+from leadline.record.access import Access
 from leadline.record.finding import Finding
-from leadline.record.job import CLOSED, WIRE_VERSION, Access, Arrivals, Limits, LoadAsked
+from leadline.record.job import CLOSED, WIRE_VERSION, Arrivals, Limits, LoadAsked
 from leadline.record.jobs.streams import StreamAsked
 
 PROGRAM = "fio"
@@ -146,9 +147,7 @@ class FioEngine:
                 workload,
                 FioRun(
                     filename=DATA,
-                    backend=self.access.backend,
-                    direct=self.access.direct,
-                    sync=self.access.sync,
+                    **self.access.stored_in(FioRun),
                     arrivals=arrivals,
                     seconds=measure_s,
                     ramp_s=ramp_s,

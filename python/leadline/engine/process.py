@@ -19,9 +19,9 @@ from leadline.machine.cgroup import MemoryCgroup
 from leadline.machine.facts import host_facts
 from leadline.machine.resources import available_memory_bytes, l3_cache_bytes
 from leadline.record import EngineResult, Workload
+from leadline.record.access import Access
 from leadline.record.job import (
     CLOSED,
-    Access,
     Arrivals,
     JobTarget,
     Limits,

@@ -16,9 +16,9 @@ from leadline.engine.wear import Wear
 from leadline.errors import EngineFault, NothingCompleted, TargetRefused
 from leadline.machine.facts import leadline_version
 from leadline.record import EngineResult, Workload
+from leadline.record.access import Access
 from leadline.record.job import (
     CLOSED,
-    Access,
     Answer,
     Arrivals,
     Job,

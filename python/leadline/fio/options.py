@@ -26,6 +26,8 @@ MAPPED = frozenset(
     {
         "rw",
         "rw_sequencer",
+        "buffer_compress_percentage",
+        "dedupe_percentage",
         "rwmixread",
         "rwmixwrite",
         "bs",
@@ -188,9 +190,7 @@ ANOTHER_WORKLOAD = {
     "iodepth_low": _BATCH,
     "serialize_overlap": "fio holds overlapping requests back",
     "zero_buffers": _CONTENT,
-    "buffer_compress_percentage": _CONTENT,
     "buffer_pattern": _CONTENT,
-    "dedupe_percentage": _CONTENT,
     "bs_is_seq_rand": "fio draws sequential and random requests from different sizes",
     "lockfile": "fio lets only some processes at the file at once",
     "trim_percentage": "fio trims as well",

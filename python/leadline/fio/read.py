@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -17,10 +18,10 @@ from leadline.fio.sizes import Sizes, distance, mixed, normal_split, read_sizes
 from leadline.fio.skew import histogram_of, read_distribution, zipf_differs
 from leadline.fio.waiting import read_sync
 from leadline.inputs import InputRefused, read_text
-from leadline.record import PROCESSES_MAX, Arrivals, Workload, WorkloadError
-from leadline.record.discipline import NO_SYNC
+from leadline.record import PROCESSES_MAX, Access, Arrivals, Workload, WorkloadError
+from leadline.record.access import COMPRESS_MAX
 from leadline.record.finding import Finding
-from leadline.record.jobs.skew import Access, Zipf
+from leadline.record.jobs.skew import Places, Zipf
 from leadline.record.workload import QUEUE_DEPTH_MAX, SizeDist
 from leadline.units import format_bytes
 
@@ -51,10 +52,8 @@ class FioWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     workload: Workload
-    backend: str
-    direct: bool
-    sync: str = NO_SYNC
-    """Which writes wait for the device, as `--sync` spells it."""
+    access: Access
+    """How it reaches storage."""
     arrivals: Arrivals = Arrivals()
     seconds: float | None = None
     """`runtime`, the ramp time apart; None when the job ends by its size."""
@@ -167,9 +166,12 @@ class _Reader:
                 think_time_s=think_time_s,
                 access=access,
             ),
-            backend=backend,
-            direct=direct,
-            sync=read_sync(self.options, read_frac, self._tell),
+            access=Access(
+                backend=backend,
+                direct=direct,
+                sync=read_sync(self.options, read_frac, self._tell),
+                **self._content(),
+            ),
             arrivals=paced.arrivals,
             seconds=self._seconds(),
             findings=tuple(self.found),
@@ -377,7 +379,7 @@ class _Reader:
 
     def _access(
         self, seq_frac: float, unique_bytes: int, smallest_bytes: int, size_mean: int
-    ) -> Access:
+    ) -> Places:
         """Return which places are asked for more often than others."""
         spread = self.options.get("random_distribution", "random")
         if seq_frac == 1:
@@ -443,6 +445,27 @@ class _Reader:
                 "fio's processes all begin at byte 0 and walk in step, so that one reads "
                 "what another has just brought in; here each begins at a place of its own",
             )
+
+    def _content(self) -> dict[str, Any]:
+        """Return what data are written, as far as the job says it."""
+        shares = {
+            key: read_whole(key, self.options[key], 0, 100) / 100
+            for key in ("buffer_compress_percentage", "dedupe_percentage")
+            if key in self.options
+        }
+        said: dict[str, float] = {}
+        if "buffer_compress_percentage" in shares:
+            zeros, most = shares["buffer_compress_percentage"], 1 - 1 / COMPRESS_MAX
+            if zeros > most:
+                self._tell(
+                    "approximated",
+                    f"buffer_compress_percentage={100 * zeros:.0f}; here data compress to a "
+                    f"{COMPRESS_MAX:g}th at most, which is taken",
+                )
+            said["compress"] = round(1 / (1 - min(zeros, most)), 9)
+        if "dedupe_percentage" in shares:
+            said["dedup"] = shares["dedupe_percentage"]
+        return said
 
     def _seconds(self) -> float | None:
         if "runtime" not in self.options:

@@ -14,7 +14,7 @@ import msgspec
 from leadline.errors import WorkloadError
 from leadline.fio.errors import FioJobRefused
 from leadline.fio.sizes import Split, merged
-from leadline.record.jobs.skew import Access, Histogram, Zipf, Zoned, read_access
+from leadline.record.jobs.skew import Histogram, Places, Zipf, Zoned, read_access
 from leadline.record.jobs.streams import SizeShare
 
 _GRANULE_BYTES = 512
@@ -38,7 +38,7 @@ def zipf_differs(unique_bytes: int, smallest_bytes: int, size_mean: int) -> list
     return differs
 
 
-def read_distribution(text: str) -> Access | None:
+def read_distribution(text: str) -> Places | None:
     """Return what `random_distribution` means here; None where nothing here is like it.
 
     Raises:
@@ -56,7 +56,7 @@ def read_distribution(text: str) -> Access | None:
         raise FioJobRefused(f"random_distribution={text}: {error}") from error
 
 
-def write_distribution(access: Access) -> list[str]:
+def write_distribution(access: Places) -> list[str]:
     """Return the lines that say the same to fio.
 
     Raises:

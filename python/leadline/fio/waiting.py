@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from leadline.fio.errors import FioJobRefused
 from leadline.fio.quantities import read_whole
-from leadline.record.discipline import FSYNC_EACH_MAX, NO_SYNC
+from leadline.record.access import FSYNC_EACH_MAX, NO_SYNC
 
 _OPENED = {"0": NO_SYNC, "none": NO_SYNC, "1": "dsync", "sync": "dsync", "dsync": "dsync"}
 """What the file is opened with."""

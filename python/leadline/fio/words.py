@@ -17,7 +17,7 @@ from leadline.fio.errors import FioJobRefused
 from leadline.fio.options import ALIASES
 from leadline.fio.read import FioWorkload, read_job
 from leadline.record import Arrivals, Workload, WorkloadError
-from leadline.record.discipline import NO_SYNC
+from leadline.record.access import Access
 from leadline.record.finding import Finding
 from leadline.record.job import CLOSED
 from leadline.record.workload import KEYS, PARAMETERS, read_values
@@ -46,6 +46,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "sync": (),
     "fsync": (),
     "fdatasync": (),
+    "buffer_compress_percentage": (),
+    "dedupe_percentage": (),
     "rate": (),
     "rate_iops": (),
     "rate_process": (),
@@ -69,9 +71,8 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload
     usual: tuple[str, ...] = ()
     """The five parameters of which nothing was said."""
-    backend: str | None = None
-    direct: bool = False
-    sync: str = NO_SYNC
+    access: Access = Access()
+    """Without a backend that nobody named."""
     arrivals: Arrivals = CLOSED
     seconds: float | None = None
     findings: tuple[Finding, ...] = ()
@@ -80,14 +81,8 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def beyond(self) -> tuple[str, ...]:
         """What was said that is not of the workload: how it is reached, when, and for how long."""
-        said = {
-            f"ioengine ({self.backend})": self.backend is not None,
-            "direct=1": self.direct,
-            "sync": self.sync != NO_SYNC,
-            "rate": self.arrivals != CLOSED,
-            "runtime": self.seconds is not None,
-        }
-        return tuple(word for word, given in said.items() if given)
+        when = {"rate": self.arrivals != CLOSED, "runtime": self.seconds is not None}
+        return (*self.access.beyond(), *(word for word, given in when.items() if given))
 
 
 def read_words(words: Sequence[str], usual: Workload | None = None) -> Typed:
@@ -141,13 +136,11 @@ def _typed(
     workload = msgspec.structs.replace(workload)  # its ranges, once more
     if job is None:
         return Typed(workload=workload, usual=usual)
-    named = "ioengine" in fio or job.backend == "uring"
+    named = "ioengine" in fio or job.access.backend == "uring"
     return Typed(
         workload=workload,
         usual=usual,
-        backend=job.backend if named else None,
-        direct=job.direct,
-        sync=job.sync,
+        access=job.access if named else msgspec.structs.replace(job.access, backend=""),
         arrivals=job.arrivals,
         seconds=job.seconds,
         findings=job.findings,

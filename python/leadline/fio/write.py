@@ -6,14 +6,13 @@ import re
 import textwrap
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import UNSET
 
 from leadline.fio.errors import FioJobRefused
 from leadline.fio.sizes import law_split, mean_of_fitting
 from leadline.fio.skew import split_of, write_distribution, zipf_differs
 from leadline.record import Arrivals, Workload
-from leadline.record.discipline import NO_SYNC, fsync_each
+from leadline.record.access import NO_SYNC, AccessKept, fsync_each
 from leadline.record.jobs.skew import Histogram, Zipf
 
 ENGINES = {"pread": "psync", "uring": "io_uring", "mmap": "mmap"}
@@ -24,16 +23,13 @@ _NOT_IN_A_FILE = re.compile(r"[;#\n\r]")
 _NAME = re.compile(r"[^\]\[;#\n\r]{1,200}")
 
 
-class FioRun(msgspec.Struct, frozen=True, kw_only=True):
+class FioRun(AccessKept, frozen=True, kw_only=True):
     """How a workload is run, beside what it is."""
 
     name: str = "leadline"
     filename: str = "leadline-fio.bin"
     """Relative to where fio is started, or absolute. fio makes the file if it is missing."""
     backend: str = "pread"
-    direct: bool = False
-    sync: str = NO_SYNC
-    """Which writes wait for the device, as `--sync` spells it."""
     arrivals: Arrivals = Arrivals()
     seconds: float = 30.0
     ramp_s: float = 10.0
@@ -150,7 +146,6 @@ def _head(workload: Workload, differences: list[str]) -> list[str]:
 
 
 def _place(workload: Workload, run: FioRun) -> list[str]:
-    engine = ENGINES[run.backend]
     return [
         "filename=" + run.filename.replace(":", "\\:"),
         f"size={workload.unique_bytes // run.granule_bytes * run.granule_bytes}",
@@ -158,9 +153,7 @@ def _place(workload: Workload, run: FioRun) -> list[str]:
         "overwrite=1",
         "fallocate=none",
         "invalidate=0",
-        f"ioengine={engine}",
-        f"direct={int(run.direct)}",
-        *waiting_of(run),
+        *access_lines(run),
         "# Neither hints nor a map of places: as Leadline asks.",
         "fadvise_hint=0",
         "norandommap=1",
@@ -172,11 +165,26 @@ def _place(workload: Workload, run: FioRun) -> list[str]:
     ]
 
 
-def waiting_of(run: FioRun) -> list[str]:
-    """Return the lines that say which writes wait, as fio spells it."""
+def access_lines(run: FioRun) -> list[str]:
+    """Return the lines that say how storage is reached, and in whole percent what data are.
+
+    Raises:
+        FioJobRefused: some of it is Leadline's alone.
+
+    """
+    for said in run.access.beyond("backend", "direct", "sync", "compress", "dedup"):
+        raise FioJobRefused(f"--{said} is Leadline's: no fio job can say it; leave it out")
+    lines = [f"ioengine={ENGINES[run.backend]}", f"direct={int(run.direct)}"]
     if fsync_each(run.sync) is not None:
-        return [run.sync]  # spelled as fio does
-    return [] if run.sync == NO_SYNC else [f"sync={run.sync}"]
+        lines.append(run.sync)  # spelled as fio does
+    elif run.sync != NO_SYNC:
+        lines.append(f"sync={run.sync}")
+    if run.access.fills:
+        zeros = 100 * (1 - 1 / (run.compress or 1))
+        lines.append("refill_buffers=1")
+        lines.append(f"buffer_compress_percentage={zeros:.0f}")
+        lines.append(f"dedupe_percentage={100 * run.dedup:.0f}")
+    return lines
 
 
 def _pattern(workload: Workload, differences: list[str]) -> list[str]:

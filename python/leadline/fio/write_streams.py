@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Sequence
 
 from leadline.fio.errors import FioJobRefused
-from leadline.fio.write import ENGINES, FioRun, fitting_ramp_s, waiting_of
+from leadline.fio.write import ENGINES, FioRun, access_lines, fitting_ramp_s
 from leadline.record import Workload
-from leadline.record.discipline import fsync_each
+from leadline.record.access import fsync_each
 from leadline.record.finding import Finding
 from leadline.record.jobs.streams import Loop, Moving, Once, StreamAsked, Uniform
 
@@ -89,7 +89,6 @@ def _in_all(workload: Workload, streams: Sequence[StreamAsked], run: FioRun) -> 
 
 
 def _global(workload: Workload, streams: Sequence[StreamAsked], run: FioRun) -> list[str]:
-    waiting = waiting_of(run)
     ramp_s = fitting_ramp_s(run.ramp_s, workload, run.arrivals, run.seconds)
     return [
         "[global]",
@@ -99,9 +98,7 @@ def _global(workload: Workload, streams: Sequence[StreamAsked], run: FioRun) -> 
         "fallocate=none",
         f"filesize={workload.unique_bytes}",
         "invalidate=0",
-        f"ioengine={ENGINES[run.backend]}",
-        f"direct={int(run.direct)}",
-        *waiting,
+        *access_lines(run),
         "fadvise_hint=0",
         "random_generator=tausworthe64",
         "randrepeat=0",

@@ -1,7 +1,7 @@
 """The nouns of Leadline as immutable documents: what is stored, sent and shown."""
 
 from leadline.errors import WorkloadError
-from leadline.record.discipline import NO_SYNC, parse_sync
+from leadline.record.access import NO_SYNC, Access, parse_sync
 from leadline.record.file_cache import (
     CachePlan,
     CacheSize,
@@ -11,7 +11,7 @@ from leadline.record.file_cache import (
     FileCache,
     WritePolicy,
 )
-from leadline.record.job import Access, Arrivals, Limits
+from leadline.record.job import Arrivals, Limits
 from leadline.record.measurement import Measurement, RunReading
 from leadline.record.prediction import Prediction
 from leadline.record.result import (

@@ -8,20 +8,20 @@ made from them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from leadline.errors import EngineFault, WorkloadError
-from leadline.record.discipline import NO_SYNC, fsync_each, parse_sync, say_discipline
+from leadline.record.access import Access, Backend
 from leadline.record.jobs.file_test import FileProgram, FileTestResult
 from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
 from leadline.record.jobs.streams import StreamAsked
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
 from leadline.record.workbench import Measured
-from leadline.record.workload import Workload, declared
+from leadline.record.workload import Workload
 
 WIRE_VERSION = 1
 RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e7
@@ -41,99 +41,6 @@ SKEW_MAX = 10
 ASK_S_MAX = 60.0
 
 Answer = TypeVar("Answer")
-
-
-class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How storage is reached; what has a title, for comparisons, is an option of commands."""
-
-    backend: Annotated[
-        str,
-        Meta(
-            title="Backend",
-            description="How requests are issued: pread (the default on a directory), uring, or "
-            "mmap.",
-            extra={"metavar": "B"},
-        ),
-    ] = ""
-    """Empty is the only or the plainest one of the target."""
-    direct: Annotated[
-        bool,
-        Meta(
-            title="Past the file cache (O_DIRECT)", description="Bypass the file cache (O_DIRECT)."
-        ),
-    ] = False
-    sync: Annotated[
-        str,
-        Meta(
-            title="Writes that wait for the device",
-            description="Which writes wait for the device: every one (O_DSYNC), or with an fsync "
-            "after each, or each N, of an issuer. Without it none does.",
-            extra={"metavar": "dsync|fsync=N|fdatasync=N", "parse": parse_sync},
-        ),
-    ] = NO_SYNC
-    """As `parse_sync` spells it."""
-    cache_limit_bytes: int | None = None
-    """The engine runs in a memory cgroup of this size."""
-    placement: str = "auto"
-    """"auto" gives each issuer a processor of its own while there are enough, "free" leaves that
-    to the kernel."""
-
-    @property
-    def discipline(self) -> str:
-        """Which writes wait, and for what, as people call it; and any option beside that."""
-        said = say_discipline(self.sync, direct=self.direct)
-        return ", ".join([said, *self.beyond("backend", "direct", "sync")])
-
-    def beyond(self, *known: str) -> list[str]:
-        """Return the options that are not as usual, besides the known ones: `sync dsync`."""
-        given = {name: getattr(self, name) for name in ACCESS_OPTIONS if name not in known}
-        return [
-            name if value is True else f"{name} {value}"
-            for name, value in given.items()
-            if value != getattr(_USUAL, name)
-        ]
-
-    @property
-    def fsync_each(self) -> int | None:
-        """Writes of an issuer from one `fsync` to the next; None without any."""
-        return fsync_each(self.sync)
-
-    @property
-    def waits(self) -> bool:
-        """Whether some write waits for the device."""
-        return self.sync != NO_SYNC
-
-    @property
-    def buffered(self) -> bool:
-        """Whether writes go through the file cache and wait for no device."""
-        return not self.direct and not self.waits
-
-    @property
-    def wire_backend(self) -> Backend:
-        """Return the job's `backend`; `sync` is sent only when some write waits."""
-        each = self.fsync_each
-        data_only = True if self.sync.startswith("fdatasync") else UNSET
-        waits = Waits("fsync", each, data_only) if each else Waits(parse_sync(self.sync))
-        sync = waits if self.waits else UNSET
-        return Backend(name=self.backend, direct=self.direct, sync=sync)
-
-    def stored_in(self, record: type[msgspec.Struct]) -> dict[str, Any]:
-        """Return what a record keeps of it, by the record's own fields."""
-        kept = record.__struct_fields__
-        return {name: getattr(self, name) for name in self.__struct_fields__ if name in kept}
-
-    @classmethod
-    def kept_by(cls, record: msgspec.Struct) -> Access:
-        """Return the access that a record's fields say; what it does not keep is the default."""
-        kept = record.__struct_fields__
-        return cls(
-            **{name: getattr(record, name) for name in cls.__struct_fields__ if name in kept}
-        )
-
-
-_USUAL = Access()
-ACCESS_OPTIONS: dict[str, tuple[type, Any]] = declared(Access)
-"""What a person can say of `Access`: of each its type, and how it is told."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,23 +138,6 @@ JobTarget = DirectoryTarget | NfsTarget | NullTarget | SimulatedTarget
 def kind_of(target: JobTarget) -> str:
     """Return `directory`, `nfs`, `null` or `simulated`."""
     return str(target.__struct_config__.tag)
-
-
-class Waits(msgspec.Struct, frozen=True):
-    """The wire's `backend.sync`."""
-
-    kind: str
-    each: int | UnsetType = UNSET
-    data_only: bool | UnsetType = UNSET
-    """`fdatasync`."""
-
-
-class Backend(msgspec.Struct, frozen=True, kw_only=True):
-    """The wire's `backend`."""
-
-    name: str
-    direct: bool = False
-    sync: Waits | UnsetType = UNSET
 
 
 class Precondition(msgspec.Struct, frozen=True):

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from leadline.record.discipline import NO_SYNC
+from leadline.record.access import Access, AccessKept, AccessStart
 from leadline.record.finding import Finding
-from leadline.record.job import Access, Arrivals
+from leadline.record.job import Arrivals
 from leadline.record.jobs.streams import StreamAsked
 from leadline.record.result import EngineResult
-from leadline.record.study import Records, Status, StudyStart, Took
+from leadline.record.study import Records, Status, Took
 from leadline.record.workload import Interval, Workload
 
 RUN_STAGE = "run"
@@ -28,7 +28,7 @@ class RunReading(msgspec.Struct, frozen=True, kw_only=True):
     iops: Interval
 
 
-class Measurement(msgspec.Struct, frozen=True, kw_only=True):
+class Measurement(AccessKept, frozen=True, kw_only=True):
     """A finished point of a survey (or a lone `measure`); never edited once stored."""
 
     point_id: str
@@ -42,45 +42,21 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the survey began (virtual for a simulated system)."""
     seed: int
     workload: Workload
-    backend: str
     result: EngineResult
-    direct: bool = False
-    """Past the file cache (O_DIRECT)."""
     arrivals: Arrivals = Arrivals()
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
     """Facts of the machine and the target, of a lone `measure`; a survey keeps its own once."""
     findings: tuple[Finding, ...] = ()
     """What was found before a lone `measure`."""
     runs: tuple[RunReading, ...] = ()
     """The runs that `result` pools, of a lone `measure`."""
-    sync: str = NO_SYNC
-    """Which writes wait for the device (`leadline.record.discipline`)."""
     streams: tuple[StreamAsked, ...] = ()
     """Of an application: in place of the workload's sizes, places and shares."""
-
-    @property
-    def access(self) -> Access:
-        """How the storage was reached."""
-        return Access.kept_by(self)
 
     @property
     def item_id(self) -> str | None:
         """The point's id; None of a run, which becomes part of a point."""
         return None if self.stage == RUN_STAGE else self.point_id
-
-
-class AccessStart(StudyStart, frozen=True, kw_only=True):
-    """The start of a study whose points are all reached in one way."""
-
-    backend: str
-    direct: bool
-    sync: str = NO_SYNC
-    """Which writes wait for the device (`leadline.record.discipline`)."""
-
-    @property
-    def access(self) -> Access:
-        """How the storage was reached."""
-        return Access.kept_by(self)
 
 
 class WorkloadAsked(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from leadline.record.discipline import NO_SYNC
+from leadline.record.access import AccessKept
 from leadline.record.finding import Finding
 from leadline.record.study import Records, Status, StudyStart
 from leadline.record.workload import Interval, Workload
@@ -329,16 +329,12 @@ class CommandServer(msgspec.Struct, frozen=True, kw_only=True, tag="command", ta
     """Where the commands run: the experiment file's own; empty: where Leadline runs."""
 
 
-class StorageServer(msgspec.Struct, frozen=True, kw_only=True, tag="storage", tag_field="kind"):
+class StorageServer(AccessKept, frozen=True, kw_only=True, tag="storage", tag_field="kind"):
     """Storage under the engine's own open loop; factors are parameters of the workload."""
 
     target: str
     """As `leadline measure` takes it: a directory, nfs://…, sim:…."""
     workload: Workload
-    backend: str = ""
-    """This and the next three are those of `leadline.record.job.Access`."""
-    direct: bool = False
-    sync: str = NO_SYNC
     cache_limit_bytes: int | None = None
     warm_up_s: float = 1.0
     max_bytes: int | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 import msgspec
 
 from leadline.errors import WorkloadError
-from leadline.record.jobs.skew import Access, Histogram, read_access, read_size_dist
+from leadline.record.jobs.skew import Histogram, Places, read_access, read_size_dist
 from leadline.units import parse_bytes, parse_seconds
 
 PARAMETERS = ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
@@ -122,7 +122,7 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     think_time_s: Annotated[
         float, Quantity(parse_seconds, 0, 3600, "between {low} and {high} seconds")
     ] = 0.0
-    access: Annotated[Access, Quantity(read_access)] = msgspec.UNSET
+    access: Annotated[Places, Quantity(read_access)] = msgspec.UNSET
     """Which places are asked for more often than others; unset, none."""
 
     def __post_init__(self) -> None:

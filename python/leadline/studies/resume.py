@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from leadline.engine import BudgetSpent, TargetRefused, WrittenSpent
 from leadline.record import Access, Measurement, Status
-from leadline.record.job import ACCESS_OPTIONS
+from leadline.record.access import ACCESS_OPTIONS
 from leadline.record.study import Answer, Records, StudyStart
 from leadline.store import Keeper, Store, Stored
 

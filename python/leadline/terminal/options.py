@@ -14,7 +14,7 @@ import typer
 
 from leadline.errors import TargetRefused
 from leadline.record import Access
-from leadline.record.job import ACCESS_OPTIONS
+from leadline.record.access import ACCESS_OPTIONS
 from leadline.record.workload import parse_share
 from leadline.terminal.talk import talk
 from leadline.units import parse_bytes, parse_seconds

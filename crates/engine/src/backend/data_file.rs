@@ -1,4 +1,5 @@
-//! The single file `data.bin` of the run directory: really written, incompressible, never a hole.
+//! The single file `data.bin` of the run directory: really written, never a hole, and incompressible
+//! where no content is asked for.
 //!
 //! Blocks that were only reserved are answered by the file system without the disk (measured: 1.2 M
 //! against 19 k reads per second), so every byte is written once, with direct I/O where the file
@@ -15,8 +16,7 @@ use leadline_base::beneath::{self, Directory, Way};
 use leadline_base::buffer::{self, BufferSlice};
 use leadline_base::clock::now_ns;
 use leadline_base::error::EngineError;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
+use leadline_wire::job::backend::Content;
 
 /// Name of the file in the run directory.
 pub const DATA_FILE_NAME: &str = "data.bin";
@@ -30,6 +30,7 @@ pub struct DataFile {
     directory: Directory,
     path: PathBuf,
     file: File,
+    content: Option<Content>,
 }
 
 impl DataFile {
@@ -50,7 +51,13 @@ impl DataFile {
             Ok((directory, file))
         });
         let (directory, file) = opened.map_err(|error| refused(&path, &error))?;
-        Ok(Self { directory, path, file })
+        Ok(Self { directory, path, file, content: None })
+    }
+
+    /// What is laid out and written from now on is of this content.
+    #[must_use]
+    pub fn of_content(self, content: Option<Content>) -> Self {
+        Self { content, ..self }
     }
 
     /// Another open file on the same data, for one issuer; with `dsync` its writes wait for the device.
@@ -71,6 +78,21 @@ impl DataFile {
 
     fn again(&self, way: Way) -> Result<File, Error> {
         self.directory.open_again(DATA_FILE_NAME, way, &self.file)
+    }
+
+    /// `count` buffers from which requests of up to `request_bytes` write it; longer ones go in
+    /// pieces.
+    ///
+    /// # Errors
+    /// `Io` when the memory is not to be had.
+    pub fn buffers(
+        &self,
+        count: usize,
+        request_bytes: u64,
+        seed: u64,
+    ) -> Result<Vec<BufferSlice>, EngineError> {
+        let buffers = buffer::allocate(count, buffer::slice_bytes(request_bytes, count), seed)?;
+        Ok(buffer::of_content(buffers, self.content))
     }
 
     /// The open file.
@@ -158,12 +180,12 @@ impl DataFile {
         deadline_ns: u64,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(), EngineError> {
-        let mut buffers = buffer::allocate(1, CHUNK_BYTES as usize, from)?;
+        let mut buffers = self.buffers(1, CHUNK_BYTES, from)?;
         let Some(chunk) = buffers.first_mut() else {
             return Err(EngineError::fault("no buffer to lay out with"));
         };
         let direct = self.again(Way { direct: true, ..Way::WRITE }).ok();
-        let mut writer = Writer { direct, buffered: &self.file };
+        let mut writer = Writer { direct, buffered: &self.file, content: self.content };
         let mut at = from;
         while at < to {
             if now_ns() > deadline_ns {
@@ -204,13 +226,13 @@ impl DataFile {
 struct Writer<'a> {
     direct: Option<File>,
     buffered: &'a File,
+    content: Option<Content>,
 }
 
 impl Writer<'_> {
     fn write(&mut self, chunk: &mut BufferSlice, length: usize, at: u64) -> Result<(), Error> {
         let bytes = chunk.as_mut_slice();
-        // New content for every chunk, so that storage that removes duplicates finds none.
-        buffer::fill(&mut bytes[..length], &mut Xoshiro256PlusPlus::seed_from_u64(at ^ now_ns()));
+        buffer::fill_layout(&mut bytes[..length], at, self.content);
         if let Some(direct) = &self.direct {
             match direct.write_all_at(&bytes[..length], at) {
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => self.direct = None,

@@ -136,6 +136,9 @@ impl MmapBackend {
 
     #[inline]
     fn copy(&mut self, kind: Kind, offset: usize, length: usize) {
+        if kind == Kind::Write {
+            self.buffer.renew(length);
+        }
         let buffer = self.buffer.as_mut_ptr();
         // SAFETY: the caller keeps offset + length within the mapping, and length within the
         // buffer; the two never overlap.

@@ -45,6 +45,9 @@ impl PreadBackend {
     #[inline]
     fn move_once(&mut self, request: &Request, length: usize, moved: u64) -> Result<usize, Errno> {
         let length = length.min(self.buffer.len());
+        if request.kind == Kind::Write {
+            self.buffer.renew(length);
+        }
         let bytes = &mut self.buffer.as_mut_slice()[..length];
         let offset = request.offset_bytes + moved;
         // Straight to the kernel: the C library's own pread takes two locked instructions more in a

@@ -81,6 +81,9 @@ impl UringBackend {
         };
         let left = transfer.request.length_bytes - transfer.moved;
         let length = left.min(buffer.len() as u64) as u32;
+        if transfer.request.kind == Kind::Write && !transfer.syncing {
+            buffer.renew(length as usize);
+        }
         let entry = if transfer.syncing {
             ring.fsync(&self.file, self.fsync_turn.data_only)
         } else {

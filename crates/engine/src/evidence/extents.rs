@@ -116,7 +116,8 @@ impl Flaw {
             Self::Compressed => (
                 "compressed extent",
                 "are stored compressed, so the device moves other bytes than those asked for",
-                "turn compression off for the directory, delete the file and run again",
+                "turn compression off for the directory, or say how well your data compress: \
+                --compress 2",
             ),
             Self::Inline => (
                 "inline extent",
@@ -132,11 +133,27 @@ impl Flaw {
 struct Findings {
     first: Option<(Flaw, u64)>,
     bytes: u64,
+    /// Data that are meant to compress may be stored so.
+    may_compress: bool,
+    compressed_bytes: u64,
+}
+
+/// What a look over a file found that is no reason to refuse it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Written {
+    /// What could not be checked here, in words.
+    pub unchecked: Vec<String>,
+    /// Bytes that are stored compressed, where they may be.
+    pub compressed_bytes: u64,
 }
 
 impl Findings {
     fn add(&mut self, flaw: Flaw, from: u64, to: u64) {
         if from >= to {
+            return;
+        }
+        if flaw == Flaw::Compressed && self.may_compress {
+            self.compressed_bytes += to - from;
             return;
         }
         let (first, _) = *self.first.get_or_insert((flaw, from));
@@ -145,8 +162,10 @@ impl Findings {
         }
     }
 
-    fn judge(&self, length_bytes: u64) -> Result<(), EngineError> {
-        let Some((flaw, at)) = self.first else { return Ok(()) };
+    fn judge(&self, length_bytes: u64, unchecked: Vec<String>) -> Result<Written, EngineError> {
+        let Some((flaw, at)) = self.first else {
+            return Ok(Written { unchecked, compressed_bytes: self.compressed_bytes });
+        };
         let (name, what, advice) = flaw.words();
         Err(EngineError::target(format!(
             "{name}: {} of the first {length_bytes} bytes of the data file {what}, the first at \
@@ -156,23 +175,29 @@ impl Findings {
     }
 }
 
-/// Looks over the first `length_bytes` of `file`, which must have been flushed. Returns what could
-/// not be checked here, in words.
+/// Looks over the first `length_bytes` of `file`, which must have been flushed, and whose data may
+/// be stored compressed where they are meant to compress.
 ///
 /// # Errors
 /// `Target` when part of the range is a hole (`sparse file`), was only reserved (`unwritten
 /// extent`), has no place yet (`unallocated extent`), is stored compressed (`compressed extent`) or
 /// among the file system's records (`inline extent`), with the first byte and the number of bytes.
 /// `Io` when the file system fails to answer.
-pub fn check_written(file: &File, length_bytes: u64) -> Result<Vec<String>, EngineError> {
-    match map(file, length_bytes) {
-        Ok((findings, None)) => findings.judge(length_bytes).map(|()| Vec::new()),
-        Ok((findings, Some(end))) => findings.judge(length_bytes).map(|()| {
-            vec![format!(
-                "extents beyond byte {end} of the data file: it is in more than {EXTENTS_MAX} \
-                pieces"
-            )]
-        }),
+pub fn check_written(
+    file: &File,
+    length_bytes: u64,
+    may_compress: bool,
+) -> Result<Written, EngineError> {
+    match map(file, length_bytes, may_compress) {
+        Ok((findings, end)) => {
+            let beyond = end.map(|end| {
+                format!(
+                    "extents beyond byte {end} of the data file: it is in more than \
+                    {EXTENTS_MAX} pieces"
+                )
+            });
+            findings.judge(length_bytes, beyond.into_iter().collect())
+        }
         Err(error) if unsupported(&error) => holes(file, length_bytes, &error),
         Err(error) => Err(EngineError::io(format!(
             "asking the file system where the data file lies failed: {error}; look at the kernel \
@@ -188,8 +213,12 @@ fn unsupported(error: &Error) -> bool {
 }
 
 /// Walks the extents by `FIEMAP`; the position where it gave up, if it did.
-fn map(file: &File, length_bytes: u64) -> Result<(Findings, Option<u64>), Error> {
-    let mut findings = Findings::default();
+fn map(
+    file: &File,
+    length_bytes: u64,
+    may_compress: bool,
+) -> Result<(Findings, Option<u64>), Error> {
+    let mut findings = Findings { may_compress, ..Findings::default() };
     let mut at = 0;
     let mut seen = 0;
     while at < length_bytes {
@@ -242,15 +271,16 @@ fn page(file: &File, start: u64, length: u64) -> Result<Box<Page>, Error> {
 }
 
 /// Looks for holes by `SEEK_HOLE`, where there is no map of the extents.
-fn holes(file: &File, length_bytes: u64, error: &Error) -> Result<Vec<String>, EngineError> {
+fn holes(file: &File, length_bytes: u64, error: &Error) -> Result<Written, EngineError> {
     let mut findings = Findings::default();
     let mut at = 0;
     for _ in 0..HOLES_MAX {
         let Some(hole) = seek(file, at, libc::SEEK_HOLE) else {
-            return Ok(vec![format!(
+            let unchecked = format!(
                 "holes and unwritten extents of the data file: this file system answers neither \
                 FIEMAP ({error}) nor SEEK_HOLE"
-            )]);
+            );
+            return findings.judge(length_bytes, vec![unchecked]);
         };
         let hole = hole.min(length_bytes);
         // Past the last data, SEEK_DATA finds nothing: the hole reaches to the end.
@@ -260,11 +290,11 @@ fn holes(file: &File, length_bytes: u64, error: &Error) -> Result<Vec<String>, E
             break;
         }
     }
-    findings.judge(length_bytes)?;
-    Ok(vec![format!(
+    let unchecked = format!(
         "unwritten extents of the data file: this file system does not answer FIEMAP ({error}); \
         it has no holes"
-    )])
+    );
+    findings.judge(length_bytes, vec![unchecked])
 }
 
 fn seek(file: &File, from: u64, whence: i32) -> Option<u64> {
@@ -277,6 +307,16 @@ fn seek(file: &File, from: u64, whence: i32) -> Option<u64> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn data_that_are_to_compress_may_be_stored_so_and_holes_are_found_all_the_same() {
+        let mut findings = Findings { may_compress: true, ..Findings::default() };
+        findings.add(Flaw::Compressed, 0, 8192);
+        let written = findings.judge(8192, Vec::new()).unwrap();
+        assert_eq!(written, Written { unchecked: Vec::new(), compressed_bytes: 8192 });
+        findings.add(Flaw::Hole, 8192, 12_288);
+        assert!(findings.judge(12_288, Vec::new()).unwrap_err().message.contains("sparse file"));
+    }
 
     #[test]
     fn only_data_at_a_place_of_its_own_is_believed() {
@@ -299,7 +339,7 @@ mod tests {
         findings.add(Flaw::Unwritten, 4096, 8192);
         findings.add(Flaw::Hole, 8192, 16384);
         findings.add(Flaw::Unwritten, 16384, 20480);
-        let message = findings.judge(1 << 20).unwrap_err().message;
+        let message = findings.judge(1 << 20, Vec::new()).unwrap_err().message;
         assert!(message.starts_with("unwritten extent: 8192 of the first 1048576"), "{message}");
         assert!(message.contains("the first at byte 4096"), "{message}");
     }

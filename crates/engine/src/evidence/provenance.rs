@@ -54,6 +54,8 @@ pub struct DataPlace {
     pub memory: Option<&'static str>,
     /// Whether the kernel charges this process with what it makes the file system fetch.
     pub charged: bool,
+    /// Whether it is stored compressed, so that devices move fewer bytes than are asked for.
+    pub compressed: bool,
     /// Whether it lies on a server, asked by a client that keeps nothing.
     pub remote: bool,
     /// Caches between the file system and the devices at the bottom, in words.
@@ -70,6 +72,7 @@ impl DataPlace {
         let charged = device.is_some() || system.is_some_and(FileSystem::charges_reads);
         Self {
             direct,
+            compressed: false,
             remote: false,
             memory: system.and_then(FileSystem::memory),
             charged,
@@ -144,11 +147,14 @@ pub fn judge(window: &Window) -> Verdict {
 /// Bytes that were fetched for our reads: the smaller of what the kernel charged this process with
 /// and what the devices at the bottom read, since the first leaves out other programs' reads, and
 /// the second those that a cache further down answered. Nothing is fetched in memory; none when
-/// neither is known.
+/// neither is known, or what is fetched is compressed.
 #[must_use]
 pub fn fetched_bytes(place: Option<&DataPlace>, host: &HostUse) -> Option<u64> {
     if place.is_some_and(|place| place.memory.is_some()) {
         return Some(0);
+    }
+    if place.is_some_and(|place| place.compressed) {
+        return None;
     }
     let charged = host.process.filter(|_| place.is_some_and(|place| place.charged));
     charged.into_iter().chain(host.device).map(|moved| moved.0).min()

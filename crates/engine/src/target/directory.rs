@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use leadline_base::buffer;
 use leadline_base::clock::{now_ns, ns_from_s, s_from_ns};
 use leadline_base::error::EngineError;
 use leadline_base::events::Reporter;
@@ -53,7 +52,7 @@ impl<'a> Directory<'a> {
         reporter: &mut Reporter,
     ) -> Result<Self, EngineError> {
         allow_many_files();
-        let data = DataFile::open(path)?;
+        let data = DataFile::open(path)?.of_content(job.backend.content);
         let granule_bytes =
             if job.backend.direct { data.direct_block_bytes() } else { SMALLEST_TRANSFER_BYTES };
         let request_bytes = usual_most_bytes(job, granule_bytes)?;
@@ -66,7 +65,10 @@ impl<'a> Directory<'a> {
         })?;
         let device = BlockDevice::of(data.file());
         let mut place = DataPlace::of(data.file(), job.backend.direct, device.as_ref());
-        place.unchecked.extend(check_written(data.file(), unique_bytes)?);
+        let may_compress = job.backend.content.is_some_and(|content| content.compress > 1.0);
+        let written = check_written(data.file(), unique_bytes, may_compress)?;
+        place.unchecked.extend(written.unchecked);
+        place.compressed = written.compressed_bytes > 0;
         let issuers = Issuers::new(job, &data, request_bytes)?;
         Ok(Self { job, data, device, place, granule_bytes, issuers, layout_bytes, precondition })
     }
@@ -153,8 +155,7 @@ impl Issuers {
     fn new(job: &MeasureJob, data: &DataFile, request_bytes: u64) -> Result<Self, EngineError> {
         let processes = job.workload.process_num as usize;
         let slots = job.workload.queue_depth as usize;
-        let length = buffer::slice_bytes(request_bytes, processes * slots);
-        let mut buffers = buffer::allocate(processes * slots, length, job.seed)?;
+        let mut buffers = data.buffers(processes * slots, request_bytes, job.seed)?;
         let sync = job.backend.sync;
         let pieces = job.streams.iter().any(|stream| stream.places.pieces().is_some());
         let file = || data.reopen(job.backend.direct, sync == WriteSync::Dsync {});

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use leadline_base::buffer;
 use leadline_base::error::{EngineError, ErrorKind};
 use leadline_base::events::Reporter;
 use leadline_wire::event::measure::{Network, WrittenBytes};
@@ -47,7 +46,7 @@ impl<'a> NfsExport<'a> {
     ) -> Result<Self, EngineError> {
         let mut volume = Volume::open(server, Duration::from_secs_f64(SILENCE_S_MAX))?;
         let directory = run_directory(&mut volume, run)?;
-        let mut file = ServerFile::open(&mut volume, &directory)?;
+        let mut file = ServerFile::open(&mut volume, &directory)?.of_content(job.backend.content);
         let request_bytes = usual_most_bytes(job, SMALLEST_TRANSFER_BYTES)?;
         let unique_bytes = job.workload.unique_bytes;
         let layout_bytes = file.extend(&mut volume, unique_bytes, deadline_ns, &mut |share| {
@@ -94,8 +93,7 @@ fn connections(
     request_bytes: u64,
 ) -> Result<Vec<NfsQueue>, EngineError> {
     let (processes, depth) = (job.workload.process_num as usize, job.workload.queue_depth as usize);
-    let length = buffer::slice_bytes(request_bytes, processes * depth);
-    let mut buffers = buffer::allocate(processes * depth, length, job.seed)?;
+    let mut buffers = file.buffers(processes * depth, request_bytes, job.seed)?;
     let remote = file.remote(volume)?;
     let durability = Durability::from(job.backend.sync);
     (0..processes)

@@ -15,7 +15,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use leadline_base::buffer::{self, BufferSlice, SLICE_BYTES_MAX};
+use leadline_base::buffer::{BufferSlice, SLICE_BYTES_MAX};
 use leadline_base::clock::{now_ns, ns_from_s, s_from_ns};
 use leadline_base::error::EngineError;
 use leadline_wire::event::measure::{Preconditioned, Round};
@@ -218,8 +218,7 @@ impl RandomWrites {
         let span = (job.workload.unique_bytes / step_bytes).max(1) * step_bytes;
         let most = span.min(SLICE_BYTES_MAX as u64) / step_bytes * step_bytes;
         let request_bytes = job.workload.size_mean.next_multiple_of(step_bytes).min(most);
-        let length = buffer::slice_bytes(request_bytes, 1);
-        let Some(buffer) = buffer::allocate(1, length, job.seed)?.pop() else {
+        let Some(buffer) = data.buffers(1, request_bytes, job.seed)?.pop() else {
             return Err(EngineError::fault("no buffer to precondition with"));
         };
         Ok(Self {
@@ -248,11 +247,9 @@ impl Writable for RandomWrites {
 
     fn write(&mut self) -> Result<(), EngineError> {
         let at = self.random.next_u64() % self.places * self.step_bytes;
-        let bytes = &mut self.buffer.as_mut_slice()[..self.request_bytes as usize];
-        // New content in every page, so that storage that removes duplicates finds none.
-        for page in bytes.chunks_mut(PAGE_BYTES as usize) {
-            page[..8].copy_from_slice(&self.random.next_u64().to_le_bytes());
-        }
+        let length = self.request_bytes as usize;
+        self.buffer.renew(length);
+        let bytes = &self.buffer.as_mut_slice()[..length];
         self.file.write_all_at(bytes, at).map_err(|error| Self::failed(&error))
     }
 

@@ -10,7 +10,7 @@ use leadline_base::error::ErrorKind;
 use leadline_base::host::FileSystem;
 use leadline_engine::backend::data_file::{DATA_FILE_NAME, DataFile};
 use leadline_engine::engine::run_job;
-use leadline_engine::evidence::extents::check_written;
+use leadline_engine::evidence::extents::{Written, check_written};
 use serde_json::{Value, json};
 
 const LENGTH: u64 = 4 << 20;
@@ -40,7 +40,7 @@ fn skipped(test: &str, directory: &Path) -> bool {
 }
 
 fn refused(file: &File, length: u64) -> String {
-    let error = check_written(file, length).unwrap_err();
+    let error = check_written(file, length, false).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Target);
     error.message
 }
@@ -52,7 +52,7 @@ fn a_file_that_was_laid_out_is_believed() {
         return;
     }
     let data = laid_out(scratch.text());
-    assert_eq!(check_written(data.file(), LENGTH).unwrap(), Vec::<String>::new());
+    assert_eq!(check_written(data.file(), LENGTH, false).unwrap(), Written::default());
     assert_eq!(data.extend(LENGTH, u64::MAX, &mut |_| {}).unwrap(), 0, "nothing more to write");
 }
 
@@ -75,7 +75,7 @@ fn a_hole_punched_in_the_middle_is_found_where_it_is() {
     let message = refused(data.file(), LENGTH);
     assert!(message.starts_with("sparse file: 8192 of the first"), "{message}");
     assert!(message.contains("the first at byte 1048576"), "{message}");
-    assert!(check_written(data.file(), 1 << 20).is_ok(), "the hole is not in this range");
+    assert!(check_written(data.file(), 1 << 20, false).is_ok(), "the hole is not in this range");
     assert!(refused(data.file(), (1 << 20) + 4096).starts_with("sparse file: 4096 of"));
 }
 
@@ -87,7 +87,7 @@ fn a_reserved_end_is_an_unwritten_extent() {
     }
     let data = laid_out(scratch.text());
     allocate(data.file(), 0, LENGTH, 1 << 20);
-    assert!(check_written(data.file(), LENGTH).is_ok());
+    assert!(check_written(data.file(), LENGTH, false).is_ok());
     let message = refused(data.file(), LENGTH + (1 << 20));
     assert!(message.starts_with("unwritten extent: 1048576 of the first 5242880"), "{message}");
     assert!(message.contains("the first at byte 4194304"), "{message}");
@@ -121,10 +121,10 @@ fn where_there_is_no_map_holes_are_found_and_the_rest_is_said() {
     };
     let mut file = File::create_new(scratch.path().join("file")).unwrap();
     file.write_all(&[7; 1 << 16]).unwrap();
-    let unchecked = check_written(&file, 1 << 16).unwrap();
+    let unchecked = check_written(&file, 1 << 16, false).unwrap().unchecked;
     assert!(unchecked[0].starts_with("unwritten extents of the data file"), "{unchecked:?}");
     file.set_len(1 << 17).unwrap();
-    assert!(check_written(&file, 1 << 16).is_ok());
+    assert!(check_written(&file, 1 << 16, false).is_ok());
     let message = refused(&file, 1 << 17);
     assert!(message.starts_with("sparse file: 65536 of the first 131072"), "{message}");
     assert!(message.contains("the first at byte 65536"), "{message}");

@@ -45,11 +45,11 @@ fn directory(scratch: &Scratch, direct: bool) -> Value {
     on(scratch, "pread", direct)
 }
 
-fn on(scratch: &Scratch, backend: &str, direct: bool) -> Value {
+pub(crate) fn on(scratch: &Scratch, backend: &str, direct: bool) -> Value {
     job(json!({"kind": "directory", "path": scratch.text()}), backend, direct)
 }
 
-fn null() -> Value {
+pub(crate) fn null() -> Value {
     job(json!({"kind": "null"}), "null", false)
 }
 
@@ -58,13 +58,13 @@ fn deep(mut job: Value, depth: u32) -> Value {
     job
 }
 
-fn events(job: &Value) -> Vec<Value> {
+pub(crate) fn events(job: &Value) -> Vec<Value> {
     let mut lines = Vec::new();
     run_job(&job.to_string(), &mut |line| lines.push(serde_json::from_str(line).unwrap()));
     lines
 }
 
-fn result(job: &Value) -> Value {
+pub(crate) fn result(job: &Value) -> Value {
     let last = events(job).pop().unwrap();
     assert_eq!(last["event"], "result", "{last}");
     last

@@ -1,6 +1,7 @@
 //! What every backend and every target must do.
 
 mod conformance;
+mod content;
 mod data_file;
 mod full_disk;
 mod nfs;

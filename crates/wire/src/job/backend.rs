@@ -34,7 +34,7 @@ impl BackendName {
 }
 
 /// The backend and its options.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackendChoice {
     /// Which one.
@@ -45,6 +45,21 @@ pub struct BackendChoice {
     /// Which writes wait for the device; not with the backend null.
     #[serde(default)]
     pub sync: WriteSync,
+    /// What data are laid out and written, where that is said; on a directory or NFS.
+    #[serde(default)]
+    pub content: Option<Content>,
+}
+
+/// What data are to storage that compresses, or that keeps what is alike once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Content {
+    /// Bytes over the bytes that they compress to, within 6 % for lz4, zlib and zstd.
+    #[schemars(transform = bounded(ranges::COMPRESS))]
+    pub compress: f64,
+    /// Share of the data that is a copy of other data.
+    #[schemars(transform = bounded(ranges::SHARE))]
+    pub dedup: f64,
 }
 
 /// Which writes wait until their bytes are on the device. The wait is part of the write's response
@@ -85,6 +100,7 @@ impl BackendChoice {
             "choose the backend that serves the target's kind",
         )?;
         self.check_sync()?;
+        self.check_content(target)?;
         let direct_too = matches!(self.name, BackendName::Pread | BackendName::Uring);
         require(
             direct_too || !self.direct,
@@ -104,6 +120,24 @@ impl BackendChoice {
             Target::Null {} => self.name == BackendName::Null,
             Target::Simulated { .. } => self.name == BackendName::Simulated,
         }
+    }
+
+    fn check_content(&self, target: &Target) -> Result<(), Wrong> {
+        let Some(content) = self.content else { return Ok(()) };
+        require(
+            matches!(target, Target::Directory { .. } | Target::Nfs { .. }),
+            "backend.content",
+            "given",
+            "none on a target without data of its own",
+            "leave it out",
+        )?;
+        within(
+            "backend.content.compress",
+            content.compress,
+            &ranges::COMPRESS,
+            "1 for data that do not compress",
+        )?;
+        within("backend.content.dedup", content.dedup, &ranges::SHARE, "0 for no copies")
     }
 
     fn check_sync(&self) -> Result<(), Wrong> {

@@ -102,7 +102,7 @@ class Zoned(msgspec.Struct, frozen=True, tag_field="kind", tag="zoned"):
         )
 
 
-Access = Zipf | Zoned | msgspec.UnsetType
+Places = Zipf | Zoned | msgspec.UnsetType
 """Where random requests go; unset, each place is as likely as any other."""
 
 
@@ -128,7 +128,7 @@ def read_size_dist(text: str) -> str | Histogram:
     )
 
 
-def read_access(text: str) -> Access:
+def read_access(text: str) -> Places:
     """Read `uniform`, `zipf:1.1` or `zoned:60/10:30/20:10/70`.
 
     Raises:

@@ -118,14 +118,10 @@ def write_application(path: Path, asked: WorkloadAsked, target: Target, filename
         FioJobRefused: the file cannot be written, or fio cannot do this.
 
     """
-    for said in asked.access.beyond(*FioRun.__struct_fields__):
-        raise typer.BadParameter(f"--{said} does not go with --write-fio: leave it out")
     seconds = asked.seconds if asked.requests is None else SECONDS
     run = FioRun(
         filename=f"{target.path}/{filename}" if target.path else filename,
-        backend=asked.access.backend or "pread",
-        direct=asked.access.direct,
-        sync=asked.access.sync,
+        **asked.access.over(Access(backend="pread")).stored_in(FioRun),
         arrivals=asked.arrivals,
         seconds=seconds,
         ramp_s=limits_of(seconds, ACCURACY).warm_up_s_max,

@@ -8,8 +8,8 @@ import msgspec
 
 from leadline.errors import LeadlineError
 from leadline.record import PROCESSES_MAX, Arrivals, Workload
+from leadline.record.access import FSYNC_EACH_MAX, NO_SYNC
 from leadline.record.application import Application, PhaseFound, Stream
-from leadline.record.discipline import FSYNC_EACH_MAX, NO_SYNC
 from leadline.record.finding import Finding
 from leadline.record.jobs.streams import (
     STREAMS_MAX,

@@ -19,9 +19,9 @@ from leadline.record import (
     SurveyStart,
     WritePolicy,
 )
+from leadline.record.access import ACCESS_OPTIONS
 from leadline.record.comparison import AccessCurve, CacheSize, FactDifference
 from leadline.record.file_cache import CACHE
-from leadline.record.job import ACCESS_OPTIONS
 from leadline.store import Store
 from leadline.studies.cache.explain import find_in_survey
 from leadline.studies.cache.sizes import share_of_memory

@@ -17,7 +17,7 @@ from leadline.fio.words import USUAL, Typed, read_alone, read_words
 from leadline.late import late
 from leadline.outputs import write_whole
 from leadline.record import Access, Arrivals, Status, Workload
-from leadline.record.discipline import NO_SYNC, say_discipline
+from leadline.record.access import NO_SYNC
 from leadline.record.finding import Finding
 from leadline.record.measurement import (
     MEASUREMENT,
@@ -100,11 +100,12 @@ def read_file(path: Path, *, tell: bool, direct: bool = False) -> tuple[FioWorkl
 
 def without_files(job: FioWorkload, target: Target) -> FioWorkload:
     """Return the job as a target without files takes it; what that leaves out is said."""
-    sync = NO_SYNC if target.has_device else job.sync
-    if job.backend == "pread" and not job.direct and sync == NO_SYNC:
+    sync = NO_SYNC if target.has_device else job.access.sync
+    left_out = msgspec.structs.replace(job.access, sync=sync)
+    if not left_out.beyond() or left_out == Access(backend="pread"):
         return job
-    left_out = f"{job.backend}, {say_discipline(sync, direct=job.direct)}"
-    what = f"the job goes by {left_out}; {target.text} has one way, which is taken"
+    said = f"{left_out.backend}, {left_out.discipline}"
+    what = f"the job goes by {said}; {target.text} has one way, which is taken"
     found = Finding.of("not_mapped", what=what)
     talk(f"warning: [{job.name}] {found}")
     return msgspec.structs.replace(job, findings=(*job.findings, found))
@@ -166,14 +167,10 @@ def write_workload(
             "give one with --workload"
         )
     (asked,) = workloads
-    for said in asked.access.beyond(*FioRun.__struct_fields__):
-        raise typer.BadParameter(f"--{said} does not go with --write-fio: leave it out")
     facts = target_facts(target.path) if target.path and Path(target.path).is_dir() else {}
     run = FioRun(
         filename=f"{target.path}/{DATA_NAME}" if target.path else DATA_NAME,
-        backend=asked.access.backend or "pread",
-        direct=asked.access.direct,
-        sync=asked.access.sync,
+        **asked.access.over(Access(backend="pread")).stored_in(FioRun),
         arrivals=asked.arrivals,
         seconds=asked.seconds,
         ramp_s=limits_of(asked.seconds, ACCURACY).warm_up_s_max,

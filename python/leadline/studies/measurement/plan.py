@@ -14,6 +14,7 @@ from leadline.errors import LeadlineError
 from leadline.fio import FioWorkload
 from leadline.fio.words import Typed
 from leadline.record import Access, Arrivals, Workload
+from leadline.record.access import NO_SYNC
 from leadline.record.job import CLOSED
 from leadline.record.measurement import (
     MEASUREMENT,
@@ -94,14 +95,9 @@ def plan_words(
         MeasurementRefused: no run, or several of an open loop.
 
     """
-    waiting = access if access.waits else msgspec.structs.replace(access, sync=typed.sync)
-    if files:
-        waiting = msgspec.structs.replace(
-            waiting, backend=access.backend or typed.backend, direct=access.direct or typed.direct
-        )
     planned = plan_workload(
         typed.workload,
-        waiting,
+        access.over(typed.access if files else Access(sync=typed.access.sync)),
         arrivals=typed.arrivals if arrivals == CLOSED else arrivals,
         seconds=seconds or typed.seconds,
         runs=runs,
@@ -134,10 +130,11 @@ def plan_jobs(
     """
     planned = []
     for job in jobs:
+        sync = job.access.sync if target.has_device else NO_SYNC
         with naming(job.name):
             own = plan_workload(
                 job.workload,
-                _over(access, job, target, files=files),
+                access.over(job.access if files else Access(sync=sync)),
                 arrivals=job.arrivals,
                 seconds=seconds or job.seconds,
                 runs=runs,
@@ -196,17 +193,6 @@ def _runs(runs: int | None, arrivals: Arrivals) -> int:
             "falls between two; leave --runs out"
         )
     return 1
-
-
-def _over(access: Access, job: FioWorkload, target: Target, *, files: bool) -> Access:
-    """The command's own choices over the job's, as far as the target has a choice."""
-    own = access.waits or not target.has_device
-    waiting = msgspec.structs.replace(access, sync=access.sync if own else job.sync)
-    if not files:
-        return waiting
-    return msgspec.structs.replace(
-        waiting, backend=access.backend or job.backend, direct=access.direct or job.direct
-    )
 
 
 # The record that decides measurements, made before the first.

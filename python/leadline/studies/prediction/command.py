@@ -168,8 +168,8 @@ def _of_job(predictor: Predictor, job: FioWorkload) -> Prediction:
     extra = list(job.findings)
     _require_alike(job, start)
     prediction = predictor.predict(job.workload)
-    if start.backend not in ("simulated", job.backend):
-        ways = {"job_backend": job.backend, "survey_backend": start.backend}
+    if start.backend not in ("simulated", job.access.backend):
+        ways = {"job_backend": job.access.backend, "survey_backend": start.backend}
         extra.append(Finding.of("not_surveyed", **ways))
     rate_per_s = job.arrivals.rate_per_s
     if rate_per_s is not None and rate_per_s < iops_of(prediction).value:
@@ -185,9 +185,10 @@ def _require_alike(job: FioWorkload, start: SurveyStart) -> None:
 
     """
     by = start.access
-    direct = job.direct if start.backend in ENGINES else by.direct  # or there is one way only
-    asked = Access(direct=direct, sync=job.sync if job.workload.read_frac < 1 else by.sync)
-    surveyed = Access(direct=by.direct, sync=by.sync)
+    one_way = {} if start.backend in ENGINES else {"direct": by.direct}
+    waits = job.access.sync if job.workload.read_frac < 1 else by.sync
+    asked = msgspec.structs.replace(job.access, backend="", sync=waits, **one_way)
+    surveyed = msgspec.structs.replace(Access().over(by), backend="")
     if asked == surveyed:
         return
     options = "".join(f" --{said}" for said in asked.beyond())

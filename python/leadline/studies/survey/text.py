@@ -17,7 +17,7 @@ from leadline.charts.curve_lines import level_lines
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.inert import cell
 from leadline.record import PARAMETERS, CurvePoint, FileCache, Measurement, Status, Summary, Survey
-from leadline.record.job import ACCESS_OPTIONS
+from leadline.record.access import ACCESS_OPTIONS
 from leadline.record.survey import SURVEY, SurveyStart
 from leadline.record.validation import VALIDATION
 from leadline.record.wording import (

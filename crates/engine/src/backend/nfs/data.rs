@@ -1,13 +1,13 @@
-//! The single file `data.bin` of the run directory on a server: really written, incompressible.
+//! The single file `data.bin` of the run directory on a server: really written, and incompressible
+//! where no content is asked for.
 
 #![forbid(unsafe_code)]
 
-use leadline_base::buffer;
+use leadline_base::buffer::{self, BufferSlice};
 use leadline_base::clock::{now_ns, ns_from_s, s_from_ns};
 use leadline_base::error::{EngineError, ErrorKind};
+use leadline_wire::job::backend::Content;
 use nfs3_types::nfs3::{ftype3, nfsstat3};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::access::request::{Kind, Request};
 use crate::backend::QueueBackend;
@@ -33,6 +33,7 @@ pub struct ServerFile {
     pub place: Place,
     /// Its length when it was last asked.
     pub length_bytes: u64,
+    content: Option<Content>,
 }
 
 impl ServerFile {
@@ -55,7 +56,13 @@ impl ServerFile {
                 place.shown
             )));
         }
-        Ok(Self { place, length_bytes: facts.size })
+        Ok(Self { place, length_bytes: facts.size, content: None })
+    }
+
+    /// What is laid out and written from now on is of this content.
+    #[must_use]
+    pub fn of_content(self, content: Option<Content>) -> Self {
+        Self { content, ..self }
     }
 
     /// Writes blocks to the end until the file has at least `length_bytes`, and has the server put
@@ -108,9 +115,7 @@ impl ServerFile {
             }
             let length_bytes = chunk_bytes.min(range.end - at);
             if let Some(bytes) = queue.buffer(0) {
-                // New content for every chunk, so that storage that removes duplicates finds none.
-                let seed = at ^ now_ns();
-                buffer::fill(bytes, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
+                buffer::fill_layout(bytes, at, self.content);
             }
             one(&mut queue, Kind::Write, at, length_bytes)?;
             at += length_bytes;
@@ -168,8 +173,23 @@ impl ServerFile {
         Ok(s_from_ns(now_ns() - began_ns))
     }
 
+    /// `count` buffers from which requests of up to `request_bytes` write it; longer ones go in
+    /// pieces.
+    ///
+    /// # Errors
+    /// `Io` when the memory is not to be had.
+    pub fn buffers(
+        &self,
+        count: usize,
+        request_bytes: u64,
+        seed: u64,
+    ) -> Result<Vec<BufferSlice>, EngineError> {
+        let buffers = buffer::allocate(count, buffer::slice_bytes(request_bytes, count), seed)?;
+        Ok(buffer::of_content(buffers, self.content))
+    }
+
     fn queue(&self, volume: &mut Volume, bytes: u64) -> Result<NfsQueue, EngineError> {
-        let buffers = buffer::allocate(1, buffer::slice_bytes(bytes, 1), bytes)?;
+        let buffers = self.buffers(1, bytes, bytes)?;
         NfsQueue::connect(&self.remote(volume)?, buffers, Durability::UNSTABLE)
     }
 

@@ -198,6 +198,9 @@ impl NfsQueue {
             }
         };
         (call.asked, call.piece, call.xid, call.waits) = (asked, count, xid, true);
+        if matches!(asked, Asked::Write(_)) {
+            call.buffer.renew(count as usize);
+        }
         call.head.set(xid, asked, offset, count);
         let data = call.data_bytes().next_multiple_of(4);
         call.wire.sent += (call.head.bytes().len() + data) as u64;

@@ -325,17 +325,15 @@ def storage_server(
             f"{words!r} says how long; the length of a trial is the goal's run length"
         )
     files = looked_at.has_files
-    named = access.backend or (typed.backend or "" if files else "")
+    reached = access.over(typed.access if files else Access(sync=typed.access.sync))
     workload = typed.workload
     if _says_nothing_of_slots(typed, words):
-        workload, named = _with_slots(workload, looked_at, named)
+        workload, named = _with_slots(workload, looked_at, reached.backend)
+        reached = msgspec.structs.replace(reached, backend=named)
     return StorageServer(
         target=looked_at.text,
         workload=workload,
-        backend=named,
-        direct=access.direct or (files and typed.direct),
-        sync=access.sync if access.waits else typed.sync,
-        cache_limit_bytes=access.cache_limit_bytes,
+        **reached.stored_in(StorageServer),
         **(at_once or {}),
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from leadline.record.discipline import parse_sync
+from leadline.record.access import parse_sync
 from leadline.record.job import RATE_MIN_PER_S, TRIAL_RATE_MAX_PER_S
 from leadline.record.workbench import Level, Within
 from leadline.studies.workbench.policies.ladders import TRIALS_MAX
