@@ -232,14 +232,9 @@ impl ByBpf<'_> {
         for process in processes {
             self.members.join(*process);
             for thread in threads_of(*process) {
-                self.watching.watch(thread.cast_unsigned()).map_err(|error| {
+                note(&self.watching, thread.cast_unsigned()).map_err(|error| {
                     Refused(format!("process {process} cannot be watched: {error}"))
                 })?;
-                // One that ended before it was noted is told of by nobody any more, and its number
-                // may become a stranger's. A zombie has ended, too.
-                if process_of(thread.cast_unsigned()).is_none() {
-                    self.watching.forget(thread.cast_unsigned());
-                }
             }
         }
         Ok(())
@@ -272,6 +267,16 @@ impl ByBpf<'_> {
         let files = self.paths.told(&seen.uses, self.keep_paths);
         finish(seen, live, beside, files, heard)
     }
+}
+
+/// Watches a thread that was there a moment ago. One that ended before it was noted is told of by
+/// nobody any more, and its number may become a stranger's; a zombie has ended, too.
+fn note(watching: &Watching, thread: u32) -> Result<(), Error> {
+    watching.watch(thread)?;
+    if process_of(thread).is_none() {
+        watching.forget(thread);
+    }
+    Ok(())
 }
 
 /// What was counted of those that have ended after their parents.
@@ -368,5 +373,38 @@ impl Members {
         let newer = running.iter().filter(|process| !self.before.contains_key(process));
         let newer = newer.filter_map(|process| Totals::of(*process));
         (!gone).then(|| own.chain(newer).fold(Totals::default(), Totals::sum))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn who_ended_between_the_list_and_its_note_is_watched_no_longer() {
+        let watching = match Watching::new() {
+            Ok(watching) => watching,
+            Err(error) => {
+                let test = "watch::who_ended_between_the_list_and_its_note_is_watched_no_longer";
+                return eprintln!("\nSKIPPED [rust] {test}: BPF is refused ({error})");
+            }
+        };
+        let mut reaped = Command::new("true").spawn().unwrap();
+        reaped.wait().unwrap();
+        let mut zombie = Command::new("true").spawn().unwrap();
+        while process_of(zombie.id()).is_some() {
+            sleep(LOOK);
+        }
+        let mut living = Command::new("sleep").arg("60").spawn().unwrap();
+        for process in [&reaped, &zombie, &living] {
+            note(&watching, process.id()).unwrap();
+        }
+        assert_eq!(watching.threads(), [living.id()]);
+        living.kill().unwrap();
+        living.wait().unwrap();
+        zombie.wait().unwrap();
     }
 }
