@@ -7,7 +7,7 @@ Each seed draws a machine (`proving.machines`) and a program of two to four stre
 data are a multiple of the machine's memory. The program's requests are written as a trace, which is
 described as any other; the machine is surveyed as shipped, the application predicted, and its
 streams then run by the engine on the same parts: time in I/O per request is the truth. The trace
-begins with an empty cache and the run with a full one, so that first touches, few in so long a
+begins with an empty cache and the run with a full one, so that compulsory misses, few in so long a
 trace, are left out of what is predicted. Seeds below 1000 are for development.
 
 Prints a row for each machine, the median error, and how many 90 % intervals hold the truth.
@@ -61,7 +61,7 @@ class Found:
     held: bool
     """By the 90 % interval."""
     misses: tuple[float, float]
-    """Of what is read: by LRU at the file cache that was found, and seen."""
+    """Of what is read: by LRU at the page cache that was found, and seen."""
 
     @property
     def ln_error(self) -> float:
@@ -85,7 +85,7 @@ def program(seed: int, memory_bytes: int) -> tuple[Planted, ...]:
 
 
 def steady(application: Application) -> Application:
-    """Return it as if its data had been used before: first touches are left out of its reuse."""
+    """Return it as if its data had been used before, without compulsory misses in its reuse."""
     reuse = application.found.reuse
     again = sum(each.reads + each.writes for each in reuse.distances)
     first = reuse.first_touches

@@ -5,13 +5,13 @@
 
 `same`: each program runs in a memory cgroup and is watched; what it does is then run by `leadline
 measure --application` in a cgroup of the same size, in turns, one pair after the other, each
-beginning with nothing in the file cache. Compared is the time that one request takes: reads,
+beginning with nothing in the page cache. Compared is the time that one request takes: reads,
 writes and syncs; metadata calls are not run and not counted. Beside it stands CP94's own way: the
 same with one row of five parameters. Repeatability is the program's own: the standard deviation of
 one run.
 
 `predicted`: described once, at one memory; surveyed at three others, without syncs and with them;
-predicted there, and run there by itself, watched, three times. First touches count as misses on
+predicted there, and run there by itself, watched, three times. Compulsory misses count as misses on
 both sides.
 
 Root only (cgroups, BPF). A calm machine: what it says beside other work is no program's doing.
@@ -127,7 +127,7 @@ class Workplace:
 
 
 def io_s(phase: dict[str, Any]) -> float:
-    """Return the time of a phase's requests and syncs, of all issuers added up."""
+    """Return the time of a phase's requests and syncs, of all workers added up."""
     return float(phase["read_s"] + phase["write_s"] + phase["sync_s"])
 
 

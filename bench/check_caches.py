@@ -1,4 +1,4 @@
-"""Claims about the file cache: its border, its two sizes, its share of reads, its flusher."""
+"""Claims about the page cache: its border, its two sizes, its read fraction, its flusher."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def disciplines(folder: Path) -> Found:
 
 CLAIMS = (
     Claim("a survey ends within its budget", f"{BUDGET_S} s, and a start", budget_kept),
-    Claim("a survey finds where the file cache ends", "a border within 15 %", border_of_survey),
+    Claim("a survey finds where the page cache ends", "a border within 15 %", border_of_survey),
     Claim("a cache study finds both sizes", "within 15 % of the room", both_sizes),
     *(
         Claim(

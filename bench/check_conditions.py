@@ -24,7 +24,7 @@ STEAL_MAX = 0.02
 FREE_BYTES_MIN = 8 << 30
 LOOK_S = 1.0
 CALM_WAIT_S = 20.0
-"""How long a busy machine is waited for before a claim is left open."""
+"""How long a busy host is waited for before a claim is left open."""
 _KERNEL_THREADS = 2
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 

@@ -40,7 +40,7 @@ def law_off(result: EngineResult) -> float:
 
 
 def thinking(folder: Path) -> Found:
-    """Let two issuers think, one request each and four."""
+    """Let two workers think, one request each and four."""
     said, holds = [], True
     for backend, depth in (("pread", 1), ("uring", 4)):
         work = data(process_num=2, queue_depth=depth, think_time_s=THINK_S)
@@ -95,7 +95,7 @@ def each_fourth(folder: Path) -> Found:
 
 
 CLAIMS = (
-    Claim("thinking issuers keep Little's law", "250 to 501/s a slot, within 5 %", thinking),
+    Claim("thinking workers keep Little's law", "250 to 501/s a slot, within 5 %", thinking),
     Claim("an open loop keeps its rate on every backend", "500/s within 5 %", open_loops),
     Claim("a write that waits takes longer, a read does not wait", "3 times", waiting_write),
     Claim("each fourth write waits for the fsync", "p90 over 5 times p50", each_fourth),

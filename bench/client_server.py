@@ -6,7 +6,7 @@
     nfs-file-sync     the same server, every write FILE_SYNC: on the server's disk when answered
     nfs-sync-export   an export with synchronous writes: UNSTABLE is asked, FILE_SYNC is done
 
-The local ways have a file cache of the same size (a memory cgroup) as the server; the NFS client
+The local ways have a page cache of the same size (a memory cgroup) as the server; the NFS client
 has none. Client and server share this machine's processors and talk through a veth pair, so the
 "network" costs no wire time, only the work at both ends. Needs root and nfs-ganesha
 (tests/real/nfs_server.py); prints throughput at three shares of reads with 95 % intervals, and
@@ -102,7 +102,7 @@ def leadline(store: Path, command: Iterable[str]) -> str:
 
 
 def row(way: Way, answer: dict[str, Any]) -> str:
-    """One line of the table: MB/s of the first level at each share of reads, 95 %."""
+    """One line of the table: MB/s of the first level at each read fraction, 95 %."""
     curves = [c for c in answer["curves"] if c["parameter"] == "read_frac" and c["region"] == 0]
     cells = [
         f"{100 * p['x']:.0f} %: {span(p['throughput_mb_s'])}" for c in curves for p in c["points"]
@@ -139,7 +139,7 @@ def main() -> None:
             sys.exit(f"no NFS server here: {reason}")
         with nfs_server(served, memory_bytes=parse_bytes(asked.cache)) as server:
             rows = [row(way, survey(way, server, local, asked)) for way in chosen]
-    print("| way | MB/s by share of reads, first level, 95 % | borders |\n|---|---|---|")
+    print("| way | MB/s by read fraction, first level, 95 % | borders |\n|---|---|---|")
     print("\n".join(rows))
     if len(chosen) > 1:
         draw([way.name for way in chosen], asked)

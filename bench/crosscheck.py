@@ -8,7 +8,7 @@ taken as independent), and the median of the ratios.
 
     .venv/bin/python bench/crosscheck.py [--rounds 4] [--seconds 1.5] [--only N] [--json FILE]
 
-Twenty workloads: in and past the cache, both kinds of sizes, one to eight issuers, every backend.
+Twenty workloads: in and past the cache, both kinds of sizes, one to eight workers, every backend.
 Those marked * mix reads with writes and are partly sequential: fio's reads and writes each continue
 their own last request, Leadline's the last one of either kind, so the kernel reads ahead elsewhere.
 """

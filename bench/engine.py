@@ -187,14 +187,14 @@ def table_rows(program: Path | None) -> tuple[Row, ...]:
         ),
         Row(
             "f",
-            "cached 4 KiB pread, two issuers",
+            "cached 4 KiB pread, two workers",
             pread,
             pread_peers(program, 4096, 0.95),
             processors=2,
         ),
         Row(
             "f",
-            "cached 512 B pread, two issuers",
+            "cached 512 B pread, two workers",
             small,
             pread_peers(program, 512, 0.95),
             processors=2,

@@ -95,7 +95,7 @@ def own_cpu_s() -> float:
 
 @contextmanager
 def pinned(path: Path) -> Iterator[None]:
-    """Keep the file in memory: kernels that reclaim idle file cache leave mapped pages alone."""
+    """Keep the file in memory: kernels that reclaim idle page cache leave mapped pages alone."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         flags = mmap.MAP_SHARED | mmap.MAP_POPULATE

@@ -1,4 +1,4 @@
-"""Studies of file caches against the truth: simulated systems, and a disk in memory cgroups.
+"""Studies of page caches against the truth: simulated systems, and a disk in memory cgroups.
 
     .venv/bin/python bench/file_cache.py [--seeds 5] [--only PROFILE]
     .venv/bin/python bench/file_cache.py --target DIR [--caps 128,256,512] [--budget 120]

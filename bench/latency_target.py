@@ -9,7 +9,7 @@ rate and twenty above: the first should keep the target, the second break it. fi
 requests under way, so that a queue stands at the disk; it counts a request from when it is issued,
 Leadline from when it was due, which differ only where fio itself is late.
 
-The load average stands beside each line: on a busy machine a miss says little.
+The load average stands beside each line: on a busy host a miss says little.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Load factor against time: where a search spends its bench time (SH08 Figs. 3 and 7)."""
+"""Load factor against time: where a search spends its test time (SH08 Figs. 3 and 7)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Course(NamedTuple):
     near_after_s: float | None
     """When the load factor first came near 1; None when it never did."""
     near_share: float
-    """Share of the bench time spent near 1."""
+    """Share of the test time spent near 1."""
     trials_near: int
     trials_far: int
 

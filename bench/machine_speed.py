@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/machine_speed.py [--rounds 5]
 
-A file cache of 10^5 pages before a flash drive, under each replacement policy: requests that all
+A page cache of 10^5 pages before a flash drive, under each replacement policy: requests that all
 hit, requests of which three quarters miss, and half writes. The time of a job that
 ends at once (its memories' warming) is taken off that of a long one. The example `speed` of
 crates/machine does the same without streams, recorder and stop rule.

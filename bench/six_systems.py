@@ -1,7 +1,7 @@
 """Survey six really different storage systems on this one machine, and compare them on one page.
 
 ext4, XFS and Btrfs on loop devices with direct I/O, tmpfs, and this disk twice: behind a block-I/O
-throttle at two speeds, with two sizes of the file cache. What differs is known, so the page can be
+throttle at two speeds, with two sizes of the page cache. What differs is known, so the page can be
 held against it. Needs root, mkfs.xfs, mkfs.btrfs and cgroups of version 1 (the throttle); what is
 missing is said and left out.
 

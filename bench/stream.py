@@ -2,7 +2,7 @@
 
 Rounds alternate: in each, every program runs once, on the same file of printable records, with the
 same threads, the same temporary disk and the same memory, held by a memory cgroup that has a
-quarter, or 256 MiB, more for code and file cache. Input is never in the file cache when a run
+quarter, or 256 MiB, more for code and page cache. Input is never in the page cache when a run
 begins; output is on the disk when it ends. Leadline's verification is not counted. The first output
 of every other program is checked as well. Capacities are measured in every round. A first sort
 that nothing counts has the host lend the memory to a virtual machine.

@@ -84,7 +84,7 @@ class Timed:
 
 
 def forget(path: Path) -> None:
-    """Drop a file from the file cache."""
+    """Drop a file from the page cache."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

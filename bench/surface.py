@@ -5,7 +5,7 @@
         [--out FILE.md] [--json FILE.json]
 
 The grid is SH08's 4 x 8 (disks x threads) of `proving.grids`, whose true peak rates are
-known. Times are bench time: virtual trials of real lengths, 15 s charged for each.
+known. Times are test time: virtual trials of real lengths, 15 s charged for each.
 
 - fig8: the full grid with each of the paper's policies, costs as shares of the least, in the
   paper's way; beside them the mean error of the peaks found.
@@ -333,7 +333,7 @@ def stored_designs(done: Sequence[Mapped]) -> tuple[list[Column], list[Row]]:
         Column("error", "error", percent, "%"),
         Column("worst", "worst repeat", percent, "%"),
         Column("covers", "covers", ("{value:.0f} {unit}",), "%"),
-        Column("hours", "bench time", ("{value:.3g} {unit}",), "h"),
+        Column("hours", "test time", ("{value:.3g} {unit}",), "h"),
         Column("most", "most", ("{value:.3g} {unit}",), "h"),
     ]
     kinds: dict[tuple[str, str], list[Mapped]] = {}

@@ -1,9 +1,9 @@
-"""The file cache's border in surveys of a real disk, against what a memory cgroup held.
+"""The page cache's border in surveys of a real disk, against what a memory cgroup held.
 
     .venv/bin/python bench/survey_borders.py --target DIR [--caps 96,128,300,700,1500] [--seeds 3]
         [--loads quiet,busy] [--budget SECONDS] [--no-cache] [--out FILE] [--resume] [--save]
 
-Every survey is held against the file cache that the kernel had charged to the cgroup: the median
+Every survey is held against the page cache that the kernel had charged to the cgroup: the median
 over the points of its curve over unique_bytes whose data are larger than the cap. `busy` is one
 processor in a loop beside it, for all of it.
 After the first survey of each cap and load comes a cache study: the two must not contradict each
@@ -192,7 +192,7 @@ def capped(directory: str, cap_mib: int) -> Iterator[tuple[Engine, Target]]:
 
 
 def surveyed(directory: str, cap_mib: int, seed: int, seconds: float) -> dict[str, Any]:
-    """Survey a directory under a cap and hold its file cache against the cgroup's."""
+    """Survey a directory under a cap and hold its page cache against the cgroup's."""
     store = open_store("sqlite://")
     asked = Asked(
         system=f"cap-{cap_mib}",
@@ -218,7 +218,7 @@ def surveyed(directory: str, cap_mib: int, seed: int, seconds: float) -> dict[st
 
 
 def studied(directory: str, cap_mib: int, seed: int, seconds: float) -> dict[str, Any]:
-    """Study the file cache of a directory under a cap."""
+    """Study the page cache of a directory under a cap."""
     store = open_store("sqlite://")
     asked = CacheAsked(f"cap-{cap_mib}", seconds, seed=seed, write_costs=False)
     with capped(directory, cap_mib) as (engine, target):

@@ -31,7 +31,7 @@ from parser_targets import ROOT, TARGETS
 CORPUS = ROOT / "fuzz" / "corpus"
 FINDINGS = ROOT / "build" / "fuzz" / "findings"
 CPU_S_MAX = 1.0
-"""For one input. Of the processor, not of the wall: a busy machine is no finding."""
+"""For one input. Of the processor, not of the wall: a host busy is no finding."""
 MEMORY_BYTES_MAX = 1 << 30
 """More than the process had when it began."""
 DIFFERENT_MOST = 20

@@ -1,4 +1,4 @@
-"""Points of a made-up file cache: what it holds stays off the device, whatever it is asked."""
+"""Points of a made-up page cache: what it holds stays off the device, whatever it is asked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cache_point(
     """Return a point of reads alone or writes alone.
 
     Args:
-        unique_bytes: bytes touched.
+        unique_bytes: working set.
         read_frac: 1 or 0.
         order: place in the study, which also names the point.
         mb_s: its throughput.

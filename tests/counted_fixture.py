@@ -1,4 +1,4 @@
-"""Points of a made-up curve over unique_bytes, with what was counted of the file cache."""
+"""Points of a made-up curve over unique_bytes, with what was counted of the page cache."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def mixed_point(
     """Return a point of half reads, half of them sequential.
 
     Args:
-        unique_bytes: bytes touched.
+        unique_bytes: working set.
         mb_s: its throughput.
         found: share of bytes that looked-up reads at random places found; None without lookups.
         fetched: bytes the device delivered per byte read; None where it is not counted.
         order: place in the survey, which also names the point.
-        direct: whether it passed the file cache by.
+        direct: whether it passed the page cache by.
         admissible: whether it may be used.
 
     """

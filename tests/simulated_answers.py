@@ -32,7 +32,7 @@ Formula = Callable[[Workload], float]
 
 
 def two_levels(workload: Workload, cache_bytes: float = 480 * MIB) -> float:
-    """Throughput in MB/s of a file cache over a disk; hits follow uniform random access."""
+    """Throughput in MB/s of a page cache over a disk; hits follow uniform random access."""
     hit = min(1.0, cache_bytes / workload.unique_bytes)
     fast_us = 2 + workload.size_mean / 8000
     disk_us = 100 * (1 - 0.5 * workload.seq_frac) + workload.size_mean / 2000

@@ -1,7 +1,7 @@
 """`leadline`, steered: `steered_command.py POINT_S ROWS DESCRIPTOR ARGUMENTS…`.
 
 POINT_S   Seconds that a point of a survey or study may take, whatever its budget; 0 for its own.
-          A real survey then ends soon, and a busy machine does not spend its budget.
+          A real survey then ends soon, and a busy host does not spend its budget.
 ROWS      Once it has stored so many points or trials it writes a byte to the descriptor and stands
           still, so that no test hopes to be faster than what it kills; 0 for never.
 """

@@ -265,12 +265,12 @@ _FACTS: dict[str, object] = {
     "load_average": [0.2, 0.1, 0.1],
 }
 
-CACHE = Level("file cache", 480 * MIB, 5200, 3900, 2.0, processes=2)
+CACHE = Level("page cache", 480 * MIB, 5200, 3900, 2.0, processes=2)
 DISK = Level("disk", 2**50, 240, 130, 60.0, 800.0, processes=4)
 
 
 def two_region(**changes: object) -> Survey:
-    """A file cache of 480 MiB before a disk."""
+    """A page cache of 480 MiB before a disk."""
     limit = {
         "cache_limit_bytes": 512 * MIB,
         "findings": (said("The cache was capped at 512 MiB."),),
@@ -283,7 +283,7 @@ def three_region() -> Survey:
     """The Sprite DECstation: a write cache of 5 MiB, of 20 MiB for reads, a disk (CP94 Fig. 8)."""
     levels = (
         Level("write cache", 5 * MIB, 12, 12, 500.0),
-        Level("file cache", 20 * MIB, 12, 1.4, 800.0),
+        Level("page cache", 20 * MIB, 12, 1.4, 800.0),
         Level("disk", 2**50, 0.9, 1.3, 20000.0, 12000.0),
     )
     return build(Machine(levels), [5 * MIB, 20 * MIB], top_bytes=80 * MIB, system="sprite")

@@ -27,13 +27,13 @@ class Program:
     """Removes what a run leaves."""
 
     def ready(self, folder: Path) -> None:
-        """Make every run begin alike: nothing left over, none of the data in the file cache."""
+        """Make every run begin alike: nothing left over, none of the data in the page cache."""
         self.clean(folder)
         evict(folder)
 
 
 def evict(folder: Path) -> None:
-    """Write back and drop what the file cache holds of a folder's files."""
+    """Write back and drop what the page cache holds of a folder's files."""
     os.sync()
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():

@@ -8,7 +8,7 @@
     leadline.peak("server.toml").rate_per_s
 
 The package root stays light: the engine child imports it inside a memory cgroup, where every
-imported module would take room from the file cache under test. Names are resolved on first use.
+imported module would take room from the page cache under test. Names are resolved on first use.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -38,7 +38,7 @@ COMMANDS = {
     "measure": "Measure one workload: throughput, response times, and where the bytes came from.",
     "predict": "Predict workloads from a stored survey, without measuring anything.",
     "validate": "Measure random workloads and hold them against what the survey's models predict.",
-    "cache": "Find the file cache: its size for reads and for writes, and its write policy.",
+    "cache": "Find the page cache: its size for reads and for writes, and its write policy.",
     "compare": "Compare surveyed systems: ratios with intervals, and a verdict where there is one.",
     "files": "Time plain files: read, written and rewritten, over file systems, block sizes and "
     "drives.",

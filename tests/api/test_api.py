@@ -63,7 +63,7 @@ def test_a_prediction_beyond_the_survey_is_refused(system: SurveyedSystem) -> No
 
 def test_objects_show_themselves_in_a_notebook(system: SurveyedSystem) -> None:
     page = system._repr_html_()
-    assert "file cache" in page
+    assert "page cache" in page
     assert page.count("<tr>") == 1 + len(system.survey.regions)
     several = system.predict_all([WORK, TEXT])
     assert several._repr_html_().count("<tr>") == 3

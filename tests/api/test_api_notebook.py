@@ -86,7 +86,7 @@ def test_the_file_cache_is_found_from_python(tmp_path: Path) -> None:
         "sim:no-cache", budget="60s", sizes_only=True, store=str(tmp_path / "s.sqlite")
     )
     assert found.kind == "cache"
-    assert found._repr_html_().startswith("<h4>study of a file cache ")
+    assert found._repr_html_().startswith("<h4>study of a page cache ")
 
 
 def test_without_charts_a_plot_names_what_to_install(

@@ -67,7 +67,7 @@ def test_borders_and_region_names_are_drawn_where_they_are() -> None:
     bands = [(row["low"], row["high"]) for row in _rows(chart, "border-band")]
     assert bands == [(border.bytes.low, border.bytes.high) for border in survey.borders]
     names = {row["name"]: row["x"] for row in _rows(chart, "region-label")}
-    assert list(names) == ["write cache", "file cache", "disk"]
+    assert list(names) == ["write cache", "page cache", "disk"]
     for region in survey.regions:
         assert region.low_bytes <= names[region.name] <= region.high_bytes
 

@@ -65,7 +65,7 @@ def test_a_share_found_by_looking_says_so() -> None:
         )
     )
     assert text == (
-        "86 % of the bytes read came from the file cache, as 12,034 reads found it when they "
+        "86 % of the bytes read came from the page cache, as 12,034 reads found it when they "
         "looked just before; the device read 140 MiB and wrote 2 MiB for 0.977 GiB read and 0 B "
         "written"
     )
@@ -172,13 +172,13 @@ def test_an_offered_rate_that_was_kept_blames_nobody() -> None:
         (
             {"generator": Generator(3600.0, True)},
             (
-                "83 % of the 3,600 requests/s that Leadline reaches here against nothing: the "
-                "number is Leadline's limit, not the target's"
+                "83 % of the 3,600 requests/s that Leadline reaches here with the null backend: "
+                "the number is Leadline's limit, not the target's"
             ),
         ),
         ({"generator": Generator(30000.0, False)}, "10 % of the 30,000 requests/s"),
-        ({"placement": Placed(True, (1, 0))}, "each issuer on a processor of its own: 1 and 0"),
-        ({"placement": Placed(False, ())}, "wherever the kernel put the issuers"),
+        ({"placement": Placed(True, (1, 0))}, "each worker on a processor of its own: 1 and 0"),
+        ({"placement": Placed(False, ())}, "wherever the kernel put the workers"),
         (
             {
                 "precondition": Preconditioned(
@@ -244,7 +244,7 @@ def test_warnings_before_and_after_are_shown_as_plain_text() -> None:
     text = shown(
         changed(admissible=False, findings=(lost,)), findings=(Finding.of("busy_machine"),)
     )
-    assert "busy machine:" in text
+    assert "host busy:" in text
     assert "[red]stall[/red]: late" in text
 
 

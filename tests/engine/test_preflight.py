@@ -67,7 +67,7 @@ def test_a_busy_machine_says_by_what(busy: dict[str, float], said: str) -> None:
     (finding,) = preflight(DISK, GOOD, busyness=lambda: Busyness(**values))
     assert finding.code == "busy_machine"
     assert said in str(finding)
-    assert str(finding).startswith("busy machine: ")
+    assert str(finding).startswith("host busy: ")
 
 
 def test_what_the_kernel_does_not_tell_is_no_finding() -> None:

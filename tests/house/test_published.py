@@ -101,7 +101,7 @@ POLICIES = {"write_back": "write-cancelling", "write_through": "write-through"}
 
 
 def true_policy(machine: str) -> str:
-    """What the file cache of the simulated machine does with a write."""
+    """What the page cache of the simulated machine does with a write."""
     return POLICIES[load_profile(machine)["cache"][0].get("write_policy", "write_back")]
 
 
@@ -172,7 +172,7 @@ DISK_MB = {
     "sparcstation-10": 157,
     "sparcstation-1plus": 42,
 }
-"""Bytes touched of CP93 Table 2."""
+"""Working set of CP93 Table 2."""
 CACHED_MB = {
     "alpha-axp-3000": 21,
     "convex-c240-cp93": 450,

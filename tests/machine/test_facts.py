@@ -127,7 +127,7 @@ def test_the_processors_that_serve_the_device_are_those_that_served_most(tmp_pat
         ({"governor": None}, ("Frequency governor", "not known")),
         (
             {"generator_ceiling_iops_one_issuer": 22300799},
-            ("Leadline's own ceiling, one issuer", "22,300,799 requests/s"),
+            ("Leadline's own ceiling, one worker", "22,300,799 requests/s"),
         ),
         ({"of_another_version": 7}, ("of_another_version", "7")),
     ],

@@ -189,7 +189,7 @@ def test_a_survey_resumed_while_it_learns_goes_on_as_it_would_have(
 
 
 def moved(points: Sequence[Measurement], index: int, read_frac: float) -> list[Measurement]:
-    """Points of which one measured another share of reads."""
+    """Points of which one measured another read fraction."""
     changed = list(points)
     other = points[index].workload.with_value("read_frac", read_frac)
     changed[index] = msgspec.structs.replace(points[index], workload=other)

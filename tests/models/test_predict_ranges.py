@@ -160,7 +160,7 @@ def test_fixed_sizes_are_predicted_with_a_warning() -> None:
         (2**30, 16384, 1.0, {}, 16384),
         (2**30, 4096, 0.0, {}, 1024),  # the survey has no smaller ones
         (2**30, 5120, 0.0, {}, 5120),  # no whole pages
-        (100 * 2**20, 16384, 0.0, {}, 16384),  # in the file cache
+        (100 * 2**20, 16384, 0.0, {}, 16384),  # in the page cache
         (2**30, 16384, 0.0, {"direct": True}, 16384),
         (2**30, 16384, 0.0, {"backend": "simulated"}, 16384),
     ],

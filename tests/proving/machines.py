@@ -235,7 +235,7 @@ KINDS: dict[str, Callable[[Draw, Table], Table]] = {
     "tier": _tier,
     "shared": _shared,
 }
-"""What lies below the file cache."""
+"""What lies below the page cache."""
 KIND_NAMES = tuple(KINDS)
 TITLES = {
     "flash": "a flash drive",

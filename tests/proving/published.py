@@ -88,7 +88,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     over_machine: str | None = None
     """On this machine, if it is another one."""
     cache: Literal["reads", "writes"] | None = None
-    """Effective size of the file cache."""
+    """Effective size of the page cache."""
     share: Literal["reads", "writes"] | None = None
     """The same as a share of the memory."""
     policy: Literal["write-cancelling", "write-through"] | None = None
@@ -195,7 +195,7 @@ def find(figure: Figure) -> Row:
 
 @functools.cache
 def studied(machine: str) -> SimulatedCacheStudy:
-    """Study a machine's file cache, once."""
+    """Study a machine's page cache, once."""
     return simulate_cache_study(machine, SEED)
 
 

@@ -358,7 +358,7 @@ def sample_stream_study(study_id: str = "stream-a") -> StreamStudy:
 
 
 def sample_cache_start(study_id: str = "study-a", system: str = "disk") -> CacheStart:
-    """Return the start record of a small study of a file cache."""
+    """Return the start record of a small study of a page cache."""
     return CacheStart(
         study_id=study_id,
         system=system,

@@ -145,7 +145,7 @@ def simulate_validation(
 
 @dataclass(frozen=True)
 class SimulatedCacheStudy:
-    """A finished study of a simulated file cache, with its points and the profile's truth."""
+    """A finished study of a simulated page cache, with its points and the profile's truth."""
 
     study: CacheStudy
     points: tuple[Measurement, ...]
@@ -170,7 +170,7 @@ def simulate_cache_study(
     write_costs: bool = False,
     store: Store | None = None,
 ) -> SimulatedCacheStudy:
-    """Study the file cache of `sim:PROFILE` in virtual time, in this process.
+    """Study the page cache of `sim:PROFILE` in virtual time, in this process.
 
     Args:
         profile: a profile's name or the path of a TOML file.

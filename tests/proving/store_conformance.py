@@ -187,7 +187,7 @@ class StoreConformance:
         for unknown in ("xyz", "XYZW", "%", "xyz_", ""):
             with pytest.raises(StoreError, match=r"no survey or system .*: disk, tape"):
                 store.find(unknown)
-        with pytest.raises(StoreError, match=r"no study of a file cache 'abcd-1'.*leadline cache"):
+        with pytest.raises(StoreError, match=r"no study of a page cache 'abcd-1'.*leadline cache"):
             store.find("abcd-1", CACHE)
 
     def test_a_name_is_of_the_newest_study_that_goes_by_it(self, store: Store) -> None:

@@ -1,4 +1,4 @@
-"""The file cache of this machine in a small memory cgroup: a whole study, and a policy.
+"""The page cache of this machine in a small memory cgroup: a whole study, and a policy.
 
 How near the sizes come to the truth needs a calm machine: `make check-machine`.
 """

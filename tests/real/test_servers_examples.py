@@ -24,7 +24,7 @@ pytestmark = pytest.mark.real
 HANG_S = 60.0
 """Nothing that is waited for takes this long, unless it hangs."""
 MEASURED = (TrialState.DONE, TrialState.ABORTED, TrialState.GENERATOR_LIMITED)
-"""A busy machine's generator may offer less than it was asked to, and says so."""
+"""A busy host's generator may offer less than it was asked to, and says so."""
 
 
 @pytest.fixture(

@@ -58,7 +58,7 @@ def test_every_code_of_the_engine_is_in_the_catalogue_with_its_severity() -> Non
         (
             Finding.of("busy_machine", foreign_frac=0.5, io_wait_frac=0.25),
             (
-                "busy machine: other programs use 50 % of a processor; tasks waited for I/O in "
+                "host busy: other programs use 50 % of a processor; tasks waited for I/O in "
                 "25 % of the time (PSI); stop what else runs, or wait, and measure again"
             ),
         ),

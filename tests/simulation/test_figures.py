@@ -45,7 +45,7 @@ def test_fig_8_sprite_has_three_plateaus_with_reads_faster_only_on_the_middle_on
     assert reads_over_writes(survey, 0) == pytest.approx(1.0, abs=0.15)
     assert reads_over_writes(survey, 1) > 4
     assert reads_over_writes(survey, 2) < 1.05
-    assert [region.name for region in survey.regions] == ["file cache", "read cache", "disk"]
+    assert [region.name for region in survey.regions] == ["page cache", "read cache", "disk"]
 
 
 def test_fig_20_the_hp_730_has_a_3_mb_cache_that_peaks_near_30_mb_s() -> None:

@@ -1,4 +1,4 @@
-"""Studies of simulated file caches find the sizes and the policy that the profiles state."""
+"""Studies of simulated page caches find the sizes and the policy that the profiles state."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ FALLEN = [
     (576.0, 490.7),
     (576.0, 488.1),
 ]
-"""(MiB, MB/s) of a real disk behind 96 MiB of file cache, whose writers wait from 19 MiB on."""
+"""(MiB, MB/s) of a real disk behind 96 MiB of page cache, whose writers wait from 19 MiB on."""
 
 
 def test_a_fall_steeper_than_seeks_make_is_a_border(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ ACCESS: Edits = {
         ),
         ("    sync: Waits | UnsetType = UNSET\n", "    urgency: str | UnsetType = UNSET\n"),
         ("return Backend(", 'urgency=UNSET if self.urgency == "usual" else self.urgency, '),
-        ('    """Past the file cache (O_DIRECT)."""\n', '    urgency: str = "usual"\n'),
+        ('    """By direct I/O (O_DIRECT)."""\n', '    urgency: str = "usual"\n'),
         ("    backend: str\n    direct: bool = False\n", '    urgency: str = "usual"\n'),
     ]
 }
@@ -94,7 +94,7 @@ PARAMETER: Edits = {
         )
     ]
 }
-"""A toy like `queue_depth`: how many requests an issuer makes in a row."""
+"""A toy like `queue_depth`: how many requests a worker makes in a row."""
 
 
 def test_a_workload_parameter_takes_at_most_8_shared_files(tmp_path: Path) -> None:

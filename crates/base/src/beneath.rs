@@ -39,7 +39,7 @@ const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 pub struct Way {
     /// For writing as well.
     pub write: bool,
-    /// Past the file cache (`O_DIRECT`).
+    /// By direct I/O (`O_DIRECT`).
     pub direct: bool,
     /// Writes wait for the device (`O_DSYNC`).
     pub dsync: bool,

@@ -1,4 +1,4 @@
-//! One arena of memory for all issuers' buffers.
+//! One arena of memory for all workers' buffers.
 //!
 //! Large direct transfers depend on physically contiguous memory (measured: 3.0 against 1.1 GiB/s),
 //! so the arena is aligned to 2 MiB and asks for huge pages. A slice is a power of two up to 2 MiB,
@@ -19,7 +19,7 @@ use crate::error::EngineError;
 /// Bytes of a huge page.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Most bytes one issuer's buffer has; longer requests are moved in pieces of this size.
+/// Most bytes one worker's buffer has; longer requests are moved in pieces of this size.
 pub const SLICE_BYTES_MAX: usize = 8 << 20;
 
 /// Most bytes all buffers together have, so that they do not eat the cache being measured.
@@ -29,7 +29,7 @@ const SLICE_BYTES_MIN: usize = 4096;
 
 const PAGE_BYTES: usize = 4096;
 
-/// Bytes of one issuer's buffer: enough for `request_bytes`, at least a page, and within both
+/// Bytes of one worker's buffer: enough for `request_bytes`, at least a page, and within both
 /// limits above.
 #[must_use]
 pub fn slice_bytes(request_bytes: u64, issuers: usize) -> usize {
@@ -74,7 +74,7 @@ impl Drop for Arena {
     }
 }
 
-/// One issuer's part of the arena; it alone touches it.
+/// One worker's part of the arena; it alone touches it.
 #[derive(Debug)]
 pub struct BufferSlice {
     _arena: Arc<Arena>,

@@ -1,4 +1,4 @@
-//! What one lookup in the file cache costs here, by the length of its range, for a file read in
+//! What one lookup in the page cache costs here, by the length of its range, for a file read in
 //! order (large folios), read page by page in no order, and not in the cache:
 //! `cargo run --release --example cachestat_cost [DIRECTORY]`.
 

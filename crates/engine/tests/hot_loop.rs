@@ -1,4 +1,4 @@
-//! The hot loop allocates nothing: a counting allocator watches every issuer between its hundredth
+//! The hot loop allocates nothing: a counting allocator watches every worker between its hundredth
 //! request and its last. The allocator is the whole program's, hence a program of its own.
 #![allow(clippy::unwrap_used)]
 
@@ -71,7 +71,7 @@ const TURNS_BEFORE: u32 = 100;
 /// Requests within the window.
 const TURNS_MEASURED: u32 = 1500;
 
-/// How a watched backend ends its run: a count, unlike a time, is the same on a busy machine.
+/// How a watched backend ends its run: a count, unlike a time, is the same on a busy host.
 const ENOUGH: &str = "enough requests were watched";
 
 /// Whether the window is open.
@@ -173,7 +173,7 @@ fn mixture(arrivals: &Value) -> MeasureJob {
     job
 }
 
-/// Allocations of one issuer while it was watched, from its warm-up to the last of the requests
+/// Allocations of one worker while it was watched, from its warm-up to the last of the requests
 /// that it makes in its window.
 fn allocations<I: Issue>(job: &MeasureJob, issuer: I) -> u64 {
     let before = ALLOCATIONS.load(Ordering::Relaxed);

@@ -23,7 +23,7 @@ pub(crate) struct IoId(pub u32);
 /// Whom the end of a request concerns.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Owner {
-    /// The issuer, by what it called the request.
+    /// The worker, by what it called the request.
     Client(u64),
     /// The part that made it, of another request.
     Part(PartId, IoId),
@@ -49,7 +49,7 @@ impl Span {
 #[derive(Clone, Debug)]
 pub(crate) struct Io {
     pub span: Span,
-    /// Number of the issuer, for read-ahead.
+    /// Number of the worker, for read-ahead.
     pub issuer: u32,
     /// A write that no memory may absorb.
     pub durable: bool,
@@ -60,18 +60,18 @@ pub(crate) struct Io {
     pub pending: u32,
     /// The part's own note.
     pub tag: u64,
-    /// Bytes of an issuer's read that the host's memory had when it came.
+    /// Bytes of a worker's read that the host's memory had when it came.
     pub found: u64,
     /// Requests that wait for this one besides its owner.
     pub waiters: Vec<IoId>,
 }
 
-/// The end of an issuer's request.
+/// The end of a worker's request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct End {
     /// When it ended.
     pub at_ns: u64,
-    /// What the issuer called it.
+    /// What the worker called it.
     pub token: u64,
     /// Bytes of a read that lay in the host's memory when it came there, on their way or here; of
     /// a page in part the same share as of all pages.
@@ -89,7 +89,7 @@ pub(crate) struct Hub {
     pub processor_share: f64,
     /// Bytes read and written below the host's memory.
     pub below: (u64, u64),
-    /// Requests of issuers that ended.
+    /// Requests of workers that ended.
     pub ended: VecDeque<End>,
     calendar: Calendar<Event>,
     ios: Vec<Io>,

@@ -25,7 +25,7 @@ const WARM_WINDOW_MIN: u64 = 8192;
 /// Shares of hits this near to each other agree.
 const WARM_AGREES: f64 = 0.01;
 
-/// One request of an issuer.
+/// One request of a worker.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Request {
     /// First byte.
@@ -34,7 +34,7 @@ pub struct Request {
     pub bytes: u64,
     /// Whether it writes.
     pub write: bool,
-    /// Number of the issuer: one file handle, with its own read-ahead.
+    /// Number of the worker: one file handle, with its own read-ahead.
     pub issuer: u32,
     /// What a write waits for.
     pub safety: Safety,
@@ -72,7 +72,7 @@ pub struct Setting {
     pub start_ns: u64,
 }
 
-/// The part that issuers hand their requests to.
+/// The part that workers hand their requests to.
 const FRONT: PartId = PartId(0);
 
 impl Machine {

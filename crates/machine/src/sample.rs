@@ -62,7 +62,7 @@ pub(crate) fn disk(queue: DiskQueue) -> Document {
     }
 }
 
-/// The same with a file cache of 1,024 pages.
+/// The same with a page cache of 1,024 pages.
 pub(crate) fn cached(mut document: Document) -> Document {
     document.cache = Some(PageCache {
         page_bytes: 4096,
@@ -89,7 +89,7 @@ pub(crate) fn machine(document: &Document, data_bytes: u64) -> Machine {
     }
 }
 
-/// A request of issuer 0 that waits for nothing but its copy.
+/// A request of worker 0 that waits for nothing but its copy.
 pub(crate) fn request(from_bytes: u64, bytes: u64, write: bool) -> Request {
     Request { from_bytes, bytes, write, issuer: 0, safety: Safety::None }
 }
@@ -126,7 +126,7 @@ pub(crate) fn anywhere(data_bytes: u64, bytes: u64, read_frac: f64) -> impl FnMu
     }
 }
 
-/// Each issuer on its own way through its own part of the data.
+/// Each worker on its own way through its own part of the data.
 pub(crate) fn in_a_row(bytes: u64, write: bool) -> impl FnMut(u64) -> Request {
     let mut next = std::collections::HashMap::<u64, u64>::new();
     move |slot| {

@@ -33,7 +33,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether what is traced lies below the file cache.
+    /// Whether what is traced lies below the page cache.
     pub fn below_the_cache(self) -> bool {
         matches!(
             self,

@@ -30,7 +30,7 @@ const NS: f64 = 1e-9;
 pub struct About {
     /// By what is in it.
     pub format: Format,
-    /// Requests that missed a file cache already.
+    /// Requests that missed a page cache already.
     pub below_the_cache: bool,
     /// `none`, `whole seconds` or `known`.
     pub times: &'static str,
@@ -69,9 +69,9 @@ pub struct Features {
     pub read_size: Option<f64>,
     /// The same of a write.
     pub write_size: Option<f64>,
-    /// Share of reads.
+    /// Read fraction.
     pub read_frac: f64,
-    /// Share of sequential requests.
+    /// Sequential fraction.
     pub seq_frac: f64,
     /// Syncs for each request.
     pub syncs: f64,

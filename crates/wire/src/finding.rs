@@ -12,7 +12,7 @@ use serde::Serialize;
 pub enum Code {
     /// The server went away.
     ServerLost,
-    /// The issuers' time is not accounted for.
+    /// The workers' time is not accounted for.
     LittlesLaw,
     /// An open loop did not keep its rate.
     MissedRate,

@@ -32,7 +32,7 @@ pub const ZONES: RangeInclusive<usize> = 1..=64;
 /// A zone's share of the requests, or of the data.
 pub const ZONE_SHARE: RangeInclusive<f64> = 1e-9..=1.0;
 
-/// Pieces of a stream's data that an issuer is in at a time.
+/// Pieces of a stream's data that a worker is in at a time.
 pub const PIECES: RangeInclusive<u32> = 1..=64;
 
 /// Bytes that preconditioning may write.
@@ -41,17 +41,17 @@ pub const PRECONDITION_BYTES: RangeInclusive<u64> = 1..=UNIQUE_BYTES_MAX;
 /// Requests of a program that is run from its beginning to its end.
 pub const OPERATIONS: RangeInclusive<u64> = 1..=1_000_000_000_000;
 
-/// Issuers at once.
+/// Workers at once.
 pub const PROCESSES: RangeInclusive<u32> = 1..=1024;
 
-/// Requests outstanding per issuer.
+/// Requests outstanding per worker.
 pub const QUEUE_DEPTH: RangeInclusive<u32> = 1..=4096;
 
 /// Most requests outstanding at once on a real target: each has a buffer, of 64 KiB when requests
 /// are long, and a gibibyte of them is enough.
 pub const OUTSTANDING_MAX: u64 = 16_384;
 
-/// Writes of an issuer from one `fsync` to the next.
+/// Writes of a worker from one `fsync` to the next.
 pub const FSYNC_EACH: RangeInclusive<u32> = 1..=1_000_000;
 
 /// Bytes of data over the bytes that they compress to.
@@ -72,7 +72,7 @@ pub const NFS_LOAD_RATE_PER_S: RangeInclusive<f64> = 1e-3..=1e6;
 /// Requests due per second of a simulated trial, which costs nobody anything.
 pub const TRIAL_RATE_PER_S: RangeInclusive<f64> = 1e-3..=1e8;
 
-/// Requests per second that a generator may have reached against nothing.
+/// Requests per second that a generator may have reached with the null backend.
 pub const CEILING_IOPS: RangeInclusive<f64> = 1e-9..=1e12;
 
 /// Seconds of a warm-up.

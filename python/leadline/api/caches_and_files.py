@@ -1,4 +1,4 @@
-"""Studies that come as they are stored: validations, the file cache, plain files on drives."""
+"""Studies that come as they are stored: validations, the page cache, plain files on drives."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def cache(
     say: Callable[[str], None] = lambda _: None,
     progress: bool | None = None,
 ) -> StoredStudy:
-    """Find the file cache: its size for reads and for writes, and what it does with writes.
+    """Find the page cache: its size for reads and for writes, and what it does with writes.
 
     Args:
         target: a directory, a server's, `sim:NAME` or `sim:FILE.toml`.

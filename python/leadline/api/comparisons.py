@@ -55,7 +55,7 @@ def compare(
         extrapolate: answer beyond the surveyed ranges, marked.
         prices: as `"A=1200 EUR"`, for MB/s per money.
         fail_if: `slower=5%`: judge whether the second system is; `document.gate` tells.
-        measure: measure now, turn by turn; every target must be here.
+        measure: measure now, interleaved; every target must be here.
         passes: with `measure`: readings of each system.
         seconds: with `measure`: of one reading, at most, as a number or as `"2s"`.
         seed: with `measure`: decides addresses.

@@ -56,7 +56,7 @@ def stream(
         io: `uring` or `mmap`, how the source is read.
         stripes: directories to stripe the destination over, one for each disk.
         temporary: directories for the runs of a sort in two passes.
-        buffered: through the file cache.
+        buffered: through the page cache.
         depth: reads, and writes, outstanding on each disk.
         replace: a destination that exists is replaced when the new one is whole.
         runs: of the same; two or more give an interval, each replaces the destination.

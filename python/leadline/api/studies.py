@@ -24,7 +24,7 @@ from leadline.studies.registry import KINDS, Kind, find_study
 
 @dataclass(frozen=True, repr=False)
 class StoredStudy:
-    """A study as it is stored: a validation, a file cache, plain files, measurements."""
+    """A study as it is stored: a validation, a page cache, plain files, measurements."""
 
     kind: str
     """As `leadline systems` names it."""

@@ -55,9 +55,9 @@ def level_lines(
     labels = [ticks[0], *[""] * (ROWS - 2), ticks[1]]
     lines = [f"{label:>{margin - 2}} {edge}{row}" for label, row in zip(labels, grid, strict=True)]
     of = f" {what}" if what else ""
-    title = f"throughput{of}{' (log scale)' if log else ''} against bytes touched (log scale)"
+    title = f"throughput{of}{' (log scale)' if log else ''} against the working set (log scale)"
     if len(title) > columns:
-        title = f"by bytes touched{', log' if log else ''}"
+        title = f"by working set{', log' if log else ''}"
     below = _x_labels(places, borders_bytes, columns)
     return [" " * margin + title, *lines, " " * margin + below]
 

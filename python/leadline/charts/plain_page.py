@@ -26,7 +26,7 @@ class PlainPage(NamedTuple):
     """What a page says, in its order."""
 
     brand: str
-    """What was done, as `a file cache`."""
+    """What was done, as `a page cache`."""
     title: str
     sub: str
     """Id, target and date."""

@@ -15,7 +15,7 @@ const leadlineWhatIf = (() => {
   const regionOf = (bytes) =>
     asked.regions.find((region) => bytes <= region.high_bytes) ?? asked.regions.at(-1);
 
-  // The least and the most that a parameter may be beside so many bytes touched.
+  // The least and the most that a parameter may be beside so many working set.
   const spanOf = (parameter, bytes) => {
     if (parameter === "unique_bytes") return asked.unique_bytes;
     const region = regionOf(bytes);

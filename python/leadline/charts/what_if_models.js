@@ -120,7 +120,7 @@ const leadlineModels = (() => {
   const PLACE = 11, BORDER = 3, SIZE_REFERENCE_BYTES = 32768;
   const expit = (value) => 1 / (1 + Math.exp(-value));
 
-  // The workload as the formula takes it; a request is never larger than the bytes touched.
+  // The workload as the formula takes it; a request is never larger than the working set.
   const requestOf = (workload) => ({
     lnUnique: Math.log(workload.unique_bytes),
     lnSize: Math.log(Math.min(workload.size_mean, workload.unique_bytes)),

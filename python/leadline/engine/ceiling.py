@@ -1,4 +1,4 @@
-"""How many requests a second this host's generator can make: the same loop against nothing."""
+"""How many requests a second this host's generator can make: the same loop on the null backend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Measure = Callable[[Workload], EngineResult]
 
 
 class Ceiling(msgspec.Struct, frozen=True):
-    """Requests per second against the null backend, by queue depth: one issuer, one each CPU."""
+    """Requests per second against the null backend, by queue depth: one worker, one each CPU."""
 
     cpu_count: int
     one_iops: float
@@ -32,9 +32,9 @@ class Ceiling(msgspec.Struct, frozen=True):
     deep_all_iops: float | None = None
 
     def iops(self, process_num: int, queue_depth: int = 1) -> float:
-        """Return what this many issuers reach; more issuers than processors reach no more.
+        """Return what this many workers reach; more workers than processors reach no more.
 
-        Between one issuer and one per processor the ceiling is taken on the straight line.
+        Between one worker and one per processor the ceiling is taken on the straight line.
         """
         one, every = self.one_iops, self.all_iops
         if queue_depth > 1 and self.deep_one_iops is not None and self.deep_all_iops is not None:

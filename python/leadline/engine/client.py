@@ -38,9 +38,9 @@ class Engine(Protocol):
     capacity_bytes: int
     """Most `unique_bytes` that a workload may ask for."""
     memory_bytes: int | None
-    """Memory that can hold file cache; None when that is unknown."""
+    """Memory that can hold page cache; None when that is unknown."""
     process_num_max: int
-    """Most issuers at once worth trying."""
+    """Most workers at once worth trying."""
     l3_cache_bytes: int | None
     facts: dict[str, Any]
     """Facts of the machine and the target by name (`leadline.machine.facts`), taken when it was
@@ -94,7 +94,7 @@ class Engine(Protocol):
         """Set the clock forward, as a resumed survey needs it."""
 
     def set_access(self, access: Access) -> None:
-        """Reach the storage so in later runs: other writes wait, or past the file cache.
+        """Reach the storage so in later runs: other writes wait, or by direct I/O.
 
         Raises:
             TargetRefused: the target or the backend cannot do that.
@@ -173,7 +173,7 @@ def fitting(target: Target, access: Access, engine: str) -> Access:
 
     Raises:
         TargetRefused: the target cannot do that, or not with this engine.
-        CacheLimitRefused: there is no file cache here that could be capped.
+        CacheLimitRefused: there is no page cache here that could be capped.
 
     """
     named = msgspec.structs.replace(access, backend=_backend(target, access))
@@ -215,7 +215,7 @@ def _backend(target: Target, access: Access) -> str:
         )
     if backend == "mmap" and access.direct:
         raise TargetRefused(
-            "--backend mmap reads through the file cache by its nature, and --direct goes past it: "
+            "--backend mmap reads through the page cache by its nature, and --direct goes past it: "
             "leave --direct out, or use --backend pread or uring"
         )
     return backend or target.backends[0]

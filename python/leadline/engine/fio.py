@@ -291,7 +291,7 @@ def _cut_short(measure_s: float, limits: Limits) -> tuple[Finding, ...]:
 
 
 def _options(seed: int, placement: Placed | None) -> dict[str, str | int]:
-    """What fio needs beside a job: the answer in full, the issuers where Leadline has them."""
+    """What fio needs beside a job: the answer in full, the workers where Leadline has them."""
     options: dict[str, str | int] = {"randseed": seed % (2**31 - 1) + 1, **_REPORT}
     if placement is not None and placement.pinned:
         options["cpus_allowed"] = ",".join(map(str, placement.cpus))

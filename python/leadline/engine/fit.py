@@ -7,7 +7,7 @@ from leadline.record import Workload
 from leadline.units import format_bytes
 
 DEEP_BACKENDS = ("uring", "nfs", "null", "simulated")
-"""Backends whose issuers can have more than one request outstanding."""
+"""Backends whose workers can have more than one request outstanding."""
 
 
 def require_fit(workload: Workload, *, capacity_bytes: int, backend: str) -> None:
@@ -25,7 +25,7 @@ def require_fit(workload: Workload, *, capacity_bytes: int, backend: str) -> Non
         )
     if workload.queue_depth > 1 and backend not in DEEP_BACKENDS:
         raise TargetRefused(
-            f"queue_depth={workload.queue_depth} needs --backend uring: an issuer of {backend} "
+            f"queue_depth={workload.queue_depth} needs --backend uring: a worker of {backend} "
             "waits for each request before it makes the next; or keep queue_depth=1 and raise "
             "process_num"
         )

@@ -33,7 +33,7 @@ from leadline.record.job import (
 from leadline.record.jobs.streams import StreamAsked
 
 PROCESS_NUM_MAX = 16
-"""A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
+"""A survey tries at least this many workers; a disk's queue wants more than there are cores."""
 NULL_CAPACITY_BYTES = 2**40
 """The null target stores nothing; any size will do that the address stream can count."""
 COME_BACK_S = 5.0
@@ -90,14 +90,14 @@ class ProcessEngine:
         self._start_s = min(self._start_s, time.monotonic() - clock_s)
 
     def set_access(self, access: Access) -> None:
-        """Make the writes of later runs wait as it says, past the file cache or through it."""
+        """Make the writes of later runs wait as it says, by direct I/O or through it."""
         kind = kind_of(self._target)
         if access.waits and kind == "null":
             raise TargetRefused("null: has no device to wait for")
         if access.direct and kind != "directory":
             raise TargetRefused(f"{kind} targets have no file that could be opened O_DIRECT")
         if access.direct and access.backend == "mmap":
-            raise TargetRefused("--backend mmap cannot go past the file cache")
+            raise TargetRefused("--backend mmap cannot use direct I/O")
         self.access = access
 
     def prepare(self) -> None:

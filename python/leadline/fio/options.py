@@ -195,7 +195,7 @@ ANOTHER_WORKLOAD = {
     "lockfile": "fio lets only some processes at the file at once",
     "trim_percentage": "fio trims as well",
     "cgroup": "fio runs in that cgroup; use --cache-limit here",
-    "lockmem": "fio takes that memory from the file cache; use --cache-limit here",
+    "lockmem": "fio takes that memory from the page cache; use --cache-limit here",
     "gtod_reduce": "fio measures less and so asks faster",
 }
 """Options that make it another workload, each with how."""

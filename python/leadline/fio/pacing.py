@@ -17,7 +17,7 @@ from leadline.record import Arrivals
 
 
 class Paced(NamedTuple):
-    """When requests are due, and the share of reads that the rates leave."""
+    """When requests are due, and the read fraction that the rates leave."""
 
     arrivals: Arrivals
     read_frac: float

@@ -404,7 +404,7 @@ class _Reader:
     def _caching(
         self, seq_frac: float, read_frac: float, *, direct: bool, process_num: int
     ) -> None:
-        """Warn where fio's defaults make the file cache, or who goes where, another one."""
+        """Warn where fio's defaults make the page cache, or who goes where, another one."""
         options = self.options
         spread = options.get("random_distribution", "random").partition(":")[0]
         if (

@@ -19,7 +19,7 @@ def read_sync(
 
     Args:
         options: of the job.
-        read_frac: share of reads; where all are, nothing waits.
+        read_frac: read fraction; where all are, nothing waits.
         tell: is given what differs, by the code of a finding.
 
     Raises:

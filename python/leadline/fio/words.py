@@ -90,7 +90,7 @@ def read_words(words: Sequence[str], usual: Workload | None = None) -> Typed:
 
     Args:
         words: as typed.
-        usual: what a parameter is that nobody named; without it the bytes touched and the size
+        usual: what a parameter is that nobody named; without it the working set and the size
             must be said.
 
     Raises:

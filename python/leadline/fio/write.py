@@ -106,7 +106,7 @@ def _check(workload: Workload, run: FioRun) -> None:
         )
     if run.direct and run.backend == "mmap":
         raise FioJobRefused(
-            "backend mmap reads through the file cache by its nature, and direct goes past it: "
+            "backend mmap reads through the page cache by its nature, and direct goes past it: "
             "leave --direct out, or use --backend pread or uring"
         )
     if run.backend == "mmap" and run.sync == "dsync":
@@ -118,7 +118,7 @@ def _check(workload: Workload, run: FioRun) -> None:
         raise FioJobRefused(f"{said} is Leadline's: no fio job can say it; leave it out")
     if workload.queue_depth > 1 and run.backend != "uring":
         raise FioJobRefused(
-            f"queue_depth={workload.queue_depth} needs --backend uring: an issuer of {run.backend} "
+            f"queue_depth={workload.queue_depth} needs --backend uring: a worker of {run.backend} "
             "waits for each request before it makes the next"
         )
     if workload.think_time_s > 0 and run.arrivals.kind != "closed":

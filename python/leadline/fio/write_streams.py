@@ -26,7 +26,7 @@ def write_streams(
     """Write a fio job file (fio 3.33) of one job for each stream; comments say what differs.
 
     Args:
-        workload: the streams' data, issuers and pauses.
+        workload: the streams' data, workers and pauses.
         streams: what is asked.
         run: how.
         losses: what the streams have lost already.
@@ -65,14 +65,14 @@ def _in_all(workload: Workload, streams: Sequence[StreamAsked], run: FioRun) -> 
     if len(streams) > 1:
         at_once = workload.process_num * workload.queue_depth
         differs.append(
-            f"{len(streams)} jobs have a request on its way each; Leadline's {at_once} issuers "
+            f"{len(streams)} jobs have a request on its way each; Leadline's {at_once} workers "
             "draw each request's stream by the weights"
         )
         differs.append(
             "shares of the requests are kept by flow, in whole numbers and within its watermark"
         )
     elif workload.process_num > 1:
-        differs.append(f"one job for {workload.process_num} issuers")
+        differs.append(f"one job for {workload.process_num} workers")
     if workload.think_time_s > 0 and len(streams) > 1:
         differs.append(
             "a pause is between requests of one stream; it is as long as that stream's share of "

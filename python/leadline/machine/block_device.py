@@ -90,7 +90,7 @@ def loop_backing_file(place: Place) -> str | None:
 
 
 def loop_direct_io(place: Place) -> bool | None:
-    """Whether a loop device reads its file past the file cache; None when it is no loop device."""
+    """Whether a loop device reads its file by direct I/O; None when it is no loop device."""
     return flag(place.device / "loop/dio") if place.device else None
 
 

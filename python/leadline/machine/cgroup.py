@@ -1,11 +1,11 @@
-"""A memory cgroup for the engine child, so that a large machine has a small file cache.
+"""A memory cgroup for the engine child, so that a large machine has a small page cache.
 
 Version 2 or version 1, whichever of them has the memory controller here. The group is made below
 the own one (docs: Control Group v1 "Memory Resource Controller", Control Group v2 §2.3-2.4). Under
 version 2 a group that holds processes cannot hand controllers down, so there a sibling is made when
 the parent already hands them down and the own group has no limit that this would evade.
-File cache is charged to the group that first touches a page: the child itself writes the data file,
-hence every page of it is under the limit.
+Page cache is charged to the group that first touches a page: the child itself writes the data
+file, hence every page of it is under the limit.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class MemoryCgroup:
             )
 
     def usage_bytes(self) -> int:
-        """Return the memory charged now, file cache included."""
+        """Return the memory charged now, page cache included."""
         name = "memory.current" if self.version == 2 else "memory.usage_in_bytes"
         return int((self.path / name).read_text())
 

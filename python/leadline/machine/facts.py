@@ -135,7 +135,7 @@ HOST_FACTS = (
     HostFact(
         "reclaims_idle_file_cache",
         "flag",
-        "Kernel drops idle file cache by itself",
+        "Kernel drops idle page cache by itself",
         machine.reclaims_idle_file_cache,
     ),
     HostFact(
@@ -236,22 +236,19 @@ TARGET_FACTS = (
         "loop_backing_file", "text", "File behind the loop device", block_device.loop_backing_file
     ),
     TargetFact(
-        "loop_direct_io",
-        "flag",
-        "Loop device goes past the file cache",
-        block_device.loop_direct_io,
+        "loop_direct_io", "flag", "Loop device uses direct I/O", block_device.loop_direct_io
     ),
     TargetFact("device_throttle", "text", "Limit of the own cgroup on the device", device_throttle),
 )
 
 RUN_FACTS = (
-    Fact("cache_limit_bytes", "bytes", "Cap on the file cache (cgroup)"),
-    Fact("placement", "text", "Placement of the issuers"),
-    Fact("generator_ceiling_iops_one_issuer", "requests/s", "Leadline's own ceiling, one issuer"),
+    Fact("cache_limit_bytes", "bytes", "Cap on the page cache (cgroup)"),
+    Fact("placement", "text", "Placement of the workers"),
+    Fact("generator_ceiling_iops_one_issuer", "requests/s", "Leadline's own ceiling, one worker"),
     Fact(
         "generator_ceiling_iops_all_processors",
         "requests/s",
-        "Leadline's own ceiling, an issuer on each processor",
+        "Leadline's own ceiling, a worker on each processor",
     ),
     Fact("nfs_server", "text", "NFS server"),
     Fact("nfs_export", "text", "Export"),

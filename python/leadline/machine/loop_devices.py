@@ -1,4 +1,4 @@
-"""Image files as block devices (loop(4)), past the file cache, gone with whoever holds them.
+"""Image files as block devices (loop(4)), by direct I/O, gone with whoever holds them.
 
 The kernel is told from the first moment to clear a device when its last user is gone
 (LO_FLAGS_AUTOCLEAR), and the only users are our open handle and the mounts in the engine's own
@@ -92,7 +92,7 @@ def loop_device(image: Path | int) -> Iterator[LoopDevice]:
             device = _attach(image)
         if not _is_direct(device.path):
             raise TargetRefused(
-                f"{_home(image)} takes no direct I/O from a loop device: the file cache would be "
+                f"{_home(image)} takes no direct I/O from a loop device: the page cache would be "
                 "measured, not the drive"
             )
         yield device

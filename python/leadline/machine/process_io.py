@@ -9,7 +9,7 @@ def written_bytes(pid: int) -> int | None:
     """Bytes that a process handed to write calls, or dirtied, or sent to devices; None if unknown.
 
     `wchar` counts calls and misses io_uring and mapped files; `write_bytes` counts pages as they
-    become dirty and what goes past the file cache, and misses what is written over before it is
+    become dirty and what uses direct I/O, and misses what is written over before it is
     written back. The larger is the nearest to what was asked.
     """
     found = text(PROC / str(pid) / "io")

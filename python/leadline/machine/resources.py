@@ -64,13 +64,13 @@ def meminfo_bytes(name: str) -> int | None:
 
 
 def available_memory_bytes() -> int | None:
-    """Return the memory that file cache can have: the machine's, or our own cgroup's limit."""
+    """Return the memory that page cache can have: the machine's, or our own cgroup's limit."""
     known = [size for size in (meminfo_bytes("MemTotal"), cgroup_memory_limit_bytes()) if size]
     return min(known, default=None)
 
 
 def free_memory_bytes() -> int | None:
-    """Return what programs can still have, file cache that would be given up included."""
+    """Return what programs can still have, page cache that would be given up included."""
     return meminfo_bytes("MemAvailable")
 
 

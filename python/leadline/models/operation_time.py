@@ -2,7 +2,7 @@
 
 A request is a read or a write; each pays at the first place of the hierarchy, and a miss pays at
 the next one too. Time adds, throughput does not (LITERATURE §2.1), so this form carries what a
-product of curves cannot: that a larger share of reads matters only where reads and writes differ,
+product of curves cannot: that a larger read fraction matters only where reads and writes differ,
 and that a miss hides everything a hit was slow at.
 
     seconds(x) = sum over operations o and places k of

@@ -73,7 +73,7 @@ def iops_of(prediction: Prediction, *, run: bool = False) -> Interval:
 def response_us_of(prediction: Prediction) -> Interval:
     """Return the mean response time in microseconds, by Little's law.
 
-    Every issuer keeps queue_depth requests outstanding and never waits, so a request takes
+    Every worker keeps queue_depth requests outstanding and never waits, so a request takes
     process_num x queue_depth / requests per second.
     """
     iops = iops_of(prediction)
@@ -134,8 +134,8 @@ def _as_many_pages(workload: Workload, start: SurveyStart, ranges: Ranges) -> in
     """Mean of the scattered sizes that touch as many pages as an aligned request of one size.
 
     A request of b bytes at a multiple of 512 touches (b - 512) / 4096 + 1 pages in the mean, one
-    of whole pages at a multiple of its size b / 4096. A miss moves pages, so that counts past the
-    file cache; inside it the bytes copied count. Sequential requests share the pages at their ends.
+    of whole pages at a multiple of its size b / 4096. A miss moves pages, so that counts beyond the
+    page cache; inside it the bytes copied count. Sequential requests share the pages at their ends.
     """
     region = ranges.region_of(workload.unique_bytes)
     whole_pages = workload.size_mean % PAGE_BYTES == 0

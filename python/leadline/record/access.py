@@ -1,6 +1,6 @@
-"""How storage is reached: by which calls, past the file cache or not, and which writes wait.
+"""How storage is reached: by which calls, by direct I/O or not, and which writes wait.
 
-A discipline is what a program asks of the file cache for its writes: buffered, `O_DSYNC`, an
+A discipline is what a program asks of the page cache for its writes: buffered, `O_DSYNC`, an
 `fsync` each so many writes, or past the cache (METHODS section 4).
 """
 
@@ -46,7 +46,7 @@ def parse_sync(text: str) -> str:
         if 1 <= int(count) <= FSYNC_EACH_MAX:
             return f"{name}={int(count)}"
         raise ValueError(
-            f"{text!r}: an issuer calls {name} after 1 to {FSYNC_EACH_MAX} writes; write for "
+            f"{text!r}: a worker calls {name} after 1 to {FSYNC_EACH_MAX} writes; write for "
             f"example {name}=8"
         )
     raise ValueError(
@@ -85,7 +85,7 @@ def parse_dedup(text: str | float) -> float:
 
 
 def fsync_each(sync: str) -> int | None:
-    """Writes of an issuer from one `fsync` or `fdatasync` to the next; None without any."""
+    """Writes of a worker from one `fsync` or `fdatasync` to the next; None without any."""
     name, _, count = parse_sync(sync).partition("=")
     return int(count) if name in _CALLS else None
 
@@ -141,16 +141,14 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     """Empty is the only or the plainest one of the target."""
     direct: Annotated[
         bool,
-        Meta(
-            title="Past the file cache (O_DIRECT)", description="Bypass the file cache (O_DIRECT)."
-        ),
+        Meta(title="By direct I/O (O_DIRECT)", description="Bypass the page cache (O_DIRECT)."),
     ] = False
     sync: Annotated[
         str,
         Meta(
             title="Writes that wait for the device",
             description="Which writes wait for the device: every one (O_DSYNC), or with an fsync "
-            "after each, or each N, of an issuer. Without it none does.",
+            "after each, or each N, of a worker. Without it none does.",
             extra={"metavar": "dsync|fsync=N|fdatasync=N", "parse": parse_sync},
         ),
     ] = NO_SYNC
@@ -160,7 +158,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             title="Ratio to which data compress",
             description="Lay out and write data that compress to this ratio, 1 to 10; 1 is new "
-            "random bytes in each request.",
+            "random bytes in each request.  [default: random bytes, renewed in part]",
             extra={"metavar": "RATIO", "parse": parse_compress},
         ),
     ] = None
@@ -169,14 +167,14 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             title="Share of data that are copies",
             description="Lay out and write this share of the data as copies of other data, for "
-            "storage that removes duplicates.",
+            "storage that removes duplicates.  [default: 0]",
             extra={"metavar": "SHARE", "parse": parse_dedup},
         ),
     ] = 0.0
     cache_limit_bytes: int | None = None
     """The engine runs in a memory cgroup of this size."""
     placement: str = "auto"
-    """"auto" gives each issuer a processor of its own while there are enough, "free" leaves that
+    """"auto" gives each worker a processor of its own while there are enough, "free" leaves that
     to the kernel."""
 
     def __post_init__(self) -> None:
@@ -217,7 +215,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fsync_each(self) -> int | None:
-        """Writes of an issuer from one `fsync` to the next; None without any."""
+        """Writes of a worker from one `fsync` to the next; None without any."""
         return fsync_each(self.sync)
 
     @property
@@ -232,7 +230,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def buffered(self) -> bool:
-        """Whether writes go through the file cache and wait for no device."""
+        """Whether writes go through the page cache and wait for no device."""
         return not self.direct and not self.waits
 
     @property
@@ -264,7 +262,7 @@ class AccessKept(msgspec.Struct, frozen=True, kw_only=True):
 
     backend: str = ""
     direct: bool = False
-    """Past the file cache (O_DIRECT)."""
+    """By direct I/O (O_DIRECT)."""
     sync: str = NO_SYNC
     """Which writes wait for the device, as `parse_sync` spells it."""
     compress: float | None = None

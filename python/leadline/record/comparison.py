@@ -93,7 +93,7 @@ class CommonRate(msgspec.Struct, frozen=True, kw_only=True):
     """Throughput of one system at the common request size, reads only (CP93 Figs. 2 and 3)."""
 
     name: str
-    place: Literal["disk", "file cache"]
+    place: Literal["disk", "page cache"]
     workload: Workload | None
     throughput_mb_s: Interval | None
     missing: str | None = None
@@ -115,7 +115,7 @@ class CommonCurve(msgspec.Struct, frozen=True, kw_only=True):
     """A system's throughput against one parameter, the others common to all systems.
 
     Only `unique_bytes` may differ where the curve is over another parameter: it is the focal
-    point of the system's own file cache, because what fits one cache overflows another.
+    point of the system's own page cache, because what fits one cache overflows another.
     """
 
     name: str
@@ -126,7 +126,7 @@ class CommonCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheSize(msgspec.Struct, frozen=True, kw_only=True):
-    """The effective file cache of one system and what it does with writes (CP93 Figs. 4 and 5)."""
+    """The effective page cache of one system and what it does with writes (CP93 Figs. 4 and 5)."""
 
     name: str
     bytes: Interval | None
@@ -142,20 +142,20 @@ class CacheSize(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     """What the policy rests on, a sentence each."""
     studied: bool = False
-    """Whether a study of the file cache tells, not the survey."""
+    """Whether a study of the page cache tells, not the survey."""
 
 
 class OwnCurve(msgspec.Struct, frozen=True):
-    """A system's measured curve over the bytes touched, at its own focal point (CP94 Fig. 10)."""
+    """A system's measured curve over the working set, at its own focal point (CP94 Fig. 10)."""
 
     name: str
     curve: Curve
 
 
 class AccessCurve(msgspec.Struct, frozen=True, kw_only=True):
-    """A system's measured throughput against the share of reads, as it was reached (CP93 Fig. 6).
+    """A system's measured throughput against the read fraction, as it was reached (CP93 Fig. 6).
 
-    At the focal point of its first level: the file cache, its own or a server's.
+    At the focal point of its first level: the page cache, its own or a server's.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""The file cache of a system: its size for reads and for writes, and what it does with writes.
+"""The page cache of a system: its size for reads and for writes, and what it does with writes.
 
-CP93 sections 4.1 and 4.2: policies of the file cache, not disks, make the largest differences.
+CP93 sections 4.1 and 4.2: policies of the page cache, not disks, make the largest differences.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from leadline.record.writes import FlusherCost, WriteDisciplines
 
 
 class WritePolicy(StrEnum):
-    """What becomes of a write that the file cache could hold (CP93 section 4.2)."""
+    """What becomes of a write that the page cache could hold (CP93 section 4.2)."""
 
     CANCELLING = "write-cancelling"
     """A later write to the same place takes it back before it reached the disk."""
@@ -42,10 +42,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheSize(msgspec.Struct, frozen=True, kw_only=True):
-    """Effective size for one kind of request: the bytes touched up to which they stay fast."""
+    """Effective size for one kind of request: the working set up to which they stay fast."""
 
     bytes: Interval | None
-    """None where there is no border, or none that is the file cache's; `reason` says which."""
+    """None where there is no border, or none that is the page cache's; `reason` says which."""
     memory_frac: Interval | None
     """Share of the memory that could hold it; None when that is unknown."""
     shape: str | None = None
@@ -56,7 +56,7 @@ class CacheSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileCache(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of one system's file cache."""
+    """What was found of one system's page cache."""
 
     reads: CacheSize
     writes: CacheSize
@@ -65,15 +65,15 @@ class FileCache(msgspec.Struct, frozen=True, kw_only=True):
     size_mean: int | None
     """Mean request of the four rates below; None where none was measured."""
     inside_bytes: int | None
-    """Bytes touched by the rates within the cache."""
+    """Working set by the rates within the cache."""
     outside_bytes: int | None
-    """Bytes touched by the rates beyond it."""
+    """Working set by the rates beyond it."""
     read_mb_s: Interval | None
     write_mb_s: Interval | None
     disk_read_mb_s: Interval | None
     disk_write_mb_s: Interval | None
     memory_bytes: int | None
-    """Memory that could hold file cache: the cgroup's cap, or the machine's."""
+    """Memory that could hold page cache: the cgroup's cap, or the machine's."""
     sentences: tuple[str, ...] = ()
 
 
@@ -136,6 +136,6 @@ CACHE = Records(
     CacheStart,
     Measurement,
     CacheStudy,
-    said="study of a file cache",
+    said="study of a page cache",
     made_by="leadline cache TARGET",
 )

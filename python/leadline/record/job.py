@@ -59,7 +59,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     operations_max: int | None = None
     """The run ends after so many requests, if not before, and none of them is a warm-up's: a
     program from its beginning to its end. With `warm_up_s_max` 0 it begins with nothing of its
-    data in the file cache; else with what a pass over them leaves there. Of a directory."""
+    data in the page cache; else with what a pass over them leaves there. Of a directory."""
 
 
 class Arrivals(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class Arrivals(msgspec.Struct, frozen=True):
 
     kind: Literal["closed", "constant", "poisson"] = "closed"
     rate_per_s: float | None = None
-    """Requests due per second, all issuers together; only with a clock."""
+    """Requests due per second, all workers together; only with a clock."""
 
     def __post_init__(self) -> None:
         """Reject a clock without a rate, and a rate without a clock."""

@@ -81,7 +81,7 @@ class WorkloadAsked(msgspec.Struct, frozen=True, kw_only=True):
     requests: int | None = None
     """Of each run, which ends after so many; None is the steady state."""
     begins_cold: bool = True
-    """Such a run: with nothing of its data in the file cache, or else with what a pass over them
+    """Such a run: with nothing of its data in the page cache, or else with what a pass over them
     leaves there."""
 
 

@@ -111,9 +111,9 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     due: int
     """Requests that became due within the window; the next three count some of them."""
     late_target: int
-    """Sent more than a millisecond late: every issuer was waiting for the target."""
+    """Sent more than a millisecond late: every worker was waiting for the target."""
     late_generator: int
-    """Sent more than a millisecond late although an issuer was free."""
+    """Sent more than a millisecond late although a worker was free."""
     missed: int
     """Not sent when the window closed."""
     completed_per_s: float
@@ -139,14 +139,14 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     process_bytes: MovedBytes | None = None
     """Bytes the engine made the block layer move."""
     probed: int = 0
-    """Reads whose bytes were looked up in the file cache just before they were made."""
+    """Reads whose bytes were looked up in the page cache just before they were made."""
     found_share: float | None = None
     """Share of those bytes found there, read-ahead's work included."""
     probed_random: int = 0
     """Requests at places drawn at random that were looked up, writes too."""
     found_random_share: float | None = None
     """Share of their bytes found there: nothing fetches ahead of such a request, so that with
-    places drawn uniformly it is the share of the data that the file cache held."""
+    places drawn uniformly it is the share of the data that the page cache held."""
     cached_share_from: Literal["residency", "device"] | None = None
     cache_events: CacheEvents | None = None
     unchecked: tuple[str, ...] = ()
@@ -205,11 +205,11 @@ class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
     steal_cpu: float | None = None
     """CPU seconds per second that the hypervisor gave to others."""
     runnable: int | None = None
-    """Runnable tasks when the window closed, the issuers included."""
+    """Runnable tasks when the window closed, the workers included."""
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """Where the issuers ran."""
+    """Where the workers ran."""
 
     pinned: bool
     cpus: tuple[int, ...]
@@ -272,7 +272,7 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     """CPU seconds in user mode per second of window; 2.0 is two processors busy."""
     cpu_system: Annotated[float, MEAN]
     io_share: Annotated[float, MEAN]
-    """Share of the issuers' wall time spent inside I/O calls (CP94 Fig. 1)."""
+    """Share of the workers' wall time spent inside I/O calls (CP94 Fig. 1)."""
     littles_law_error_frac: Annotated[float, WORST]
     """process_num x queue_depth against throughput x response time; 0 is perfect."""
     workload_bytes: MovedBytes
@@ -281,7 +281,7 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     cached_share: float | None
     """Share of the bytes read that did not come from the device, 0 to 1."""
     cache_resident_bytes: Annotated[int | None, LAST]
-    """File cache charged to the engine's cgroup at the window's end."""
+    """Page cache charged to the engine's cgroup at the window's end."""
     foreign_cpu: Annotated[float | None, MEAN]
     """CPU seconds per second used by everybody else during the window."""
     realised: Realised

@@ -105,7 +105,7 @@ class Border(msgspec.Struct, frozen=True, kw_only=True):
     evidence_bic: float
     """BIC gained by this border over the best fit without it; over 10 is very strong."""
     basis: Literal["counted", "throughput"] = "throughput"
-    """What shows it: counts of what reads found in the file cache, or throughput alone."""
+    """What shows it: counts of what reads found in the page cache, or throughput alone."""
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +113,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 
     index: int
     name: str
-    """For people: "file cache", "write cache", "disk"."""
+    """For people: "page cache", "write cache", "disk"."""
     low_bytes: int
     high_bytes: int
     focal: Workload

@@ -12,11 +12,11 @@ from leadline.record.workload import FRACTIONS, PARAMETERS, SIZES, Interval, Wor
 from leadline.units import format_bytes, format_rate, format_seconds, say_percent, say_span
 
 PARAMETER_TITLES = {
-    "unique_bytes": "Bytes touched by the workload",
+    "unique_bytes": "Working set by the workload",
     "size_mean": "Mean request size",
-    "read_frac": "Share of reads",
+    "read_frac": "Read fraction",
     "process_num": "Processes at once",
-    "seq_frac": "Share of sequential requests",
+    "seq_frac": "Sequential fraction",
 }
 """What each parameter is called on an axis and in a table."""
 FRACTION_ENDS = {"read_frac": ("reads", "writes"), "seq_frac": ("sequential", "random")}
@@ -163,7 +163,7 @@ def say_parameters(work: Workload) -> str:
 
 
 def say_place(region: Region) -> str:
-    """Write where a region is: `in the file cache`, `on the disk`."""
+    """Write where a region is: `in the page cache`, `on the disk`."""
     on = any(word in region.name.lower() for word in ("disk", "device", "drive", "server"))
     return f"{'on' if on else 'in'} the {region.name}"
 

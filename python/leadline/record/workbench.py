@@ -192,7 +192,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     state: TrialState
     cost_s: float
-    """Bench time it took: set-up, warm-up, window, tear-down. Virtual on a simulated server."""
+    """Test time it took: set-up, warm-up, window, tear-down. Virtual on a simulated server."""
     measured: Measured | None
     """None when the trial found nothing."""
     failure: str | None = None

@@ -10,12 +10,12 @@ server itself dies with its starter.
 
 Two exports of the same files:
 
-`/exp`   as ganesha has it by default: an UNSTABLE write is a `pwritev` into the server's file
+`/exp`   as ganesha has it by default: an UNSTABLE write is a `pwritev` into the server's page
          cache and is answered then; a FILE_SYNC write is `pwritev` and `fsync` (seen with strace).
 `/sync`  synchronous (`NFS_Commit = true`): every write is `pwritev` and `fsync`, whatever the
          client asks for. A back end in memory has none.
 
-The server's file cache is this kernel's, charged to the server's memory cgroup when it has one. It
+The server's page cache is this kernel's, charged to the server's memory cgroup when it has one. It
 outlives the server's process: a restarted server finds it warm.
 """
 

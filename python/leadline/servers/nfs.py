@@ -53,7 +53,7 @@ class NfsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     stable: Literal["workload", "sync", "unstable"] = "workload"
     """Whether writes ask to be on stable storage."""
     cache_cap: int | str | None = None
-    """Memory of the server, its file cache included: a number of bytes, or "128MiB"."""
+    """Memory of the server, its page cache included: a number of bytes, or "128MiB"."""
     link_mbit_s: float | None = None
     """Of the link between load generator and server, in either direction."""
     connections: int = 4
@@ -216,7 +216,7 @@ def _judge(order: TrialOrder, load: NfsLoad) -> Outcome:
 
 @contextmanager
 def _server_with_data(server: NfsServer, settings: NfsSettings) -> Iterator[Ganesha]:
-    """A running server with its data set, none of it in the file cache that is to be capped."""
+    """A running server with its data set, none of it in the page cache that is to be capped."""
     directory = resolved(server.directory)
     with ExitStack() as stack:
         more: dict[str, Any] = {}
@@ -243,7 +243,7 @@ def _server_with_data(server: NfsServer, settings: NfsSettings) -> Iterator[Gane
         address = NfsAddress.parse(running.url())
         prepare_data(address, _data(server), running.reaching(ENGINE_COMMAND))
         if disks is not None:
-            running.stop()  # which unmounts, so that the file cache begins empty
+            running.stop()  # which unmounts, so that the page cache begins empty
             disks.slow_down(settings.disk_iops)
             running.start()
         elif cache_bytes is not None:

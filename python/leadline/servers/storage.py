@@ -103,7 +103,7 @@ def hold_storage() -> Iterator[None]:
 def run_storage_trial(order: TrialOrder, server: StorageServer) -> Trial:
     """Run one trial: requests due at random (Poisson), at the rate asked, for the time asked.
 
-    Bench time is the warm-up, the window and what the engine needs around them; laying out data,
+    Test time is the warm-up, the window and what the engine needs around them; laying out data,
     which one trial does for all, is left out.
 
     Raises:
@@ -266,7 +266,7 @@ def _generator_short(result: EngineResult) -> str | None:
     if bound and offered.shortfall_frac > _SHORT_FRAC:
         return (
             f"{offered.completed_per_s:.4g} requests/s are within 20 % of the most that Leadline "
-            "reaches on this machine against nothing: the storage may be faster"
+            "reaches on this machine with the null backend: the storage may be faster"
         )
     return None
 

@@ -36,7 +36,7 @@ def abilities() -> Iterator[Ability]:
     yield Ability(name="io_uring", what_for="--backend uring, iodepth", why_not=why_no_io_uring())
     yield Ability(
         name="memory cgroup",
-        what_for="--cache-limit, the size of the file cache",
+        what_for="--cache-limit, the size of the page cache",
         why_not=_refusal(_cap),
     )
     yield Ability(

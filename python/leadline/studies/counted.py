@@ -1,9 +1,9 @@
-"""What was counted of the file cache over `unique_bytes`.
+"""What was counted of the page cache over `unique_bytes`.
 
 The one home of the curve from which a survey and a cache study read how much it holds.
 Two counts tell it, and neither moves with what else the processors do, as throughput does:
 
-* lookups: what reads at random places found in the file cache. The share found is the share of the
+* lookups: what reads at random places found in the page cache. The share found is the share of the
   data that is held, so that every reading past the border measures it (`stats.held`);
 * fetched bytes, where nobody looks into the cache: bytes that the device delivered per byte read,
   read-ahead included. They show where misses begin, by a border's model (`stats.borders`).
@@ -42,7 +42,7 @@ Counts = Literal["lookups", "device"]
 
 @dataclass(frozen=True)
 class CountedBorder:
-    """Where reads begin to miss the file cache."""
+    """Where reads begin to miss the page cache."""
 
     border: FittedBorder
     by: Counts
@@ -51,12 +51,12 @@ class CountedBorder:
 def counted_border(
     points: Sequence[Measurement], *, seed: int, memory_bytes: int | None = None
 ) -> CountedBorder | None:
-    """Find how much the file cache holds of reads by what was counted of them.
+    """Find how much the page cache holds of reads by what was counted of them.
 
     Args:
         points: measurements that differ in nothing but unique_bytes.
         seed: of the interval's bootstrap, where one is needed.
-        memory_bytes: memory that can hold file cache: no cache is larger.
+        memory_bytes: memory that can hold page cache: no cache is larger.
 
     Returns:
         None where nothing was counted, or no end of the cache was seen. Direct requests pass it by.
@@ -73,7 +73,7 @@ def counted_border(
 def border_by_lookups(
     points: Sequence[Measurement], *, memory_bytes: int | None = None
 ) -> CountedBorder | None:
-    """Find how much the file cache holds of reads by looking into it.
+    """Find how much the page cache holds of reads by looking into it.
 
     Arguments as of `counted_border`; None where nobody looked, or no end of the cache was seen.
     """
@@ -109,7 +109,7 @@ def telling_place(points: Sequence[Measurement], high: float) -> float | None:
 
 
 def always_held(points: Sequence[Measurement]) -> bool:
-    """Whether reads were counted, and all of them came from the file cache at every point."""
+    """Whether reads were counted, and all of them came from the page cache at every point."""
     shares = [missed_frac(point) for point in points]
     return bool(shares) and all(share is not None and share < MISS_FLOOR for share in shares)
 
@@ -117,7 +117,7 @@ def always_held(points: Sequence[Measurement]) -> bool:
 def missed_frac(point: Measurement) -> float | None:
     """Bytes that reached the device per byte asked; None if that is unseen.
 
-    Of reads where there are any: of random ones, those that were not found in the file cache; with
+    Of reads where there are any: of random ones, those that were not found in the page cache; with
     sequential ones among them, whatever was fetched, read-ahead too: more than 1 then.
     """
     if point.workload.read_frac == 0.0:
@@ -185,7 +185,7 @@ def throughput(point: Measurement) -> float:
 
 
 def within_memory(size: Interval, memory_bytes: int | None) -> Interval:
-    """Return a size of file cache that is no larger than the memory which holds it.
+    """Return a size of page cache that is no larger than the memory which holds it.
 
     A size beyond it was read too large: the low end comes down with the value, or a reading that is
     surely wrong would be surely right.

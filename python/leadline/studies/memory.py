@@ -1,4 +1,4 @@
-"""The memory that could hold file cache, and a cap on it that lets a budget reach the disk."""
+"""The memory that could hold page cache, and a cap on it that lets a budget reach the disk."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def memory_bytes_of(
 def advised_cache_limit(
     budget_s: float, memory_bytes: int, max_bytes: int | None = None
 ) -> int | None:
-    """Memory cap with which a survey can see past the page cache within its budget and room.
+    """Memory cap with which a survey reaches beyond the page cache within its budget and room.
 
     None when the machine's whole memory can be outgrown in time. A point must be able to warm
     the cache within its few seconds, which bounds the cap whatever the budget.
@@ -100,12 +100,12 @@ def choose_cache_limit(
             pass
     except CacheLimitRefused as reason:
         say(
-            f"the file cache keeps the machine's whole memory, so that the disk behind it may not "
+            f"the page cache keeps the machine's whole memory, so that the disk behind it may not "
             f"be reached: {reason}"
         )
         return None
     say(
-        f"memory is capped at {format_bytes(advised)}, so that the disk behind the file cache is "
+        f"memory is capped at {format_bytes(advised)}, so that the disk behind the page cache is "
         "reached in time; --cache-limit SIZE chooses another cap, none leaves it out"
     )
     if max_bytes is not None and max_bytes < BEYOND_CACHE_MIN * advised:

@@ -81,7 +81,7 @@ CacheLimit = Annotated[
         parser=reader(cache_limit_bytes),
         metavar="SIZE|none",
         help="Run in a memory cgroup of this size, so that a machine with much memory has a "
-        "small file cache.  [default: as much as lets the budget reach the disk; for measure none]",
+        "small page cache.  [default: as much as lets the budget reach the disk; for measure none]",
     ),
 ]
 Name = Annotated[

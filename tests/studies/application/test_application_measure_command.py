@@ -79,7 +79,7 @@ def test_a_whole_phase_begins_with_an_empty_file_cache_and_ends_with_its_last_re
     assert 0.03 < answer["beside"]["miss_ratio"] < 0.15
     asked = ("measure", str(target), "--application", "program", "--seconds", "1", "--runs", "1")
     steady = json.loads(leadline(*asked, "--json", store=store).stdout)
-    assert steady["beside"]["miss_ratio"] < 0.02, "what a warm file cache holds is not missed"
+    assert steady["beside"]["miss_ratio"] < 0.02, "what a warm page cache holds is not missed"
 
 
 def test_a_phase_is_written_as_fio_jobs(store: Path, tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_a_phase_that_is_not_there_is_refused(application: Application) -> None:
 
 
 def test_what_is_issued_is_what_was_asked(application: Application) -> None:
-    """Against nothing, and on a machine made of parts: counts within their own scatter."""
+    """On the null backend, and on a machine made of parts: counts within their own scatter."""
     found = synthetic_of(application)
     workload = msgspec.structs.replace(found.workload, think_time_s=0.0)
     for target in ("null:", "sim:sata-ssd-cliff"):
@@ -203,7 +203,7 @@ def test_what_is_issued_is_what_was_asked(application: Application) -> None:
 
 
 def test_a_loop_larger_than_the_memory_is_missed_beside_one_that_fits() -> None:
-    """On a machine whose file cache is an LRU the hits are known."""
+    """On a machine whose page cache is an LRU the hits are known."""
     capacity = 64 * MIB
     machine = {
         "processors": {"read_overhead_us": 2, "copy_mb_s": 8000},

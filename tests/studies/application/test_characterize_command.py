@@ -68,7 +68,7 @@ def test_the_answer_is_led_by_the_five_numbers_and_drawn_with_its_misses(
         assert number in first
     assert "warning: block trace" in done.stdout
     drawn = page.read_text(encoding="utf-8")
-    assert "What file caches miss of usr_0" in drawn
+    assert "What page caches miss of usr_0" in drawn
     assert "Linux's two lists" in drawn
     picture = tmp_path / "misses.svg"
     assert leadline("report", "usr_0", "-o", str(picture), store=store).returncode == 0
@@ -214,7 +214,7 @@ def test_whole_seconds_first_touches_and_block_traces_are_described_with_a_warni
     said = warned(text(tmp_path / "tencent.csv", lines), tmp_path)
     assert "gaps" in said["times in whole seconds"]
     assert "strace -f -y -ttt -T" in said["block trace"]
-    assert "100 % of the references are the first" in said["first touches"]
+    assert "100 % of the references are the first" in said["compulsory misses"]
 
 
 def test_no_times_and_lines_that_make_no_sense_are_described_with_a_warning(tmp_path: Path) -> None:

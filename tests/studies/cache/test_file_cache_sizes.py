@@ -1,4 +1,4 @@
-"""Sizes of a file cache: reads and writes apart, seen and unseen devices, disturbances."""
+"""Sizes of a page cache: reads and writes apart, seen and unseen devices, disturbances."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_reads_and_writes_are_measured_at_both_rate_places() -> None:
 
 
 def test_a_border_that_lookups_alone_tell_places_the_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rest of the curve may be flat: on a busy machine, or with few readings."""
+    """The rest of the curve may be flat: on a busy host, or with few readings."""
     start = studied("two-level").study.start
     told = FittedBorder(Interval(2**28, 2**27, 2**29, 9), "scan", 4.0, 20.0)
 

@@ -1,4 +1,4 @@
-"""Local against through a server over the share of reads: CP93 Fig. 6, from stored surveys."""
+"""Local against through a server over the read fraction: CP93 Fig. 6, from stored surveys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def curve(rates: tuple[float, ...], spread: float = 1.02, size_mean: int = 32768
 
 def access(name: str, rates: tuple[float, ...], **changes: Any) -> AccessCurve:
     spread, size_mean = changes.pop("spread", 1.02), changes.pop("size_mean", 32768)
-    ways = {"through": None, "discipline": "buffered", "level": "file cache"} | changes
+    ways = {"through": None, "discipline": "buffered", "level": "page cache"} | changes
     return AccessCurve(name=name, curve=curve(rates, spread, size_mean), **ways)
 
 
@@ -110,7 +110,7 @@ def test_a_survey_without_the_curve_is_left_out_and_said() -> None:
     assert missing_access(document.access_curves, ["atlas", "rapid"]) is None
     alone = document.access_curves[:1]
     assert missing_access(alone, ["atlas", "rapid"]) == (
-        "no curve over the share of reads was surveyed on rapid"
+        "no curve over the read fraction was surveyed on rapid"
     )
     bare = renamed(without_curve(made.two_region()), "cccc0003", system="bare")
     assert access_curves(systems(atlas(), bare, model="product"))[1:] == ()
@@ -155,7 +155,7 @@ def test_bands_stay_inside_the_axes() -> None:
         ([LOCAL, access("even", (99.0, 100.0))], "whose writes cost most cannot be told"),
         ([LOCAL, access("noisy", (50.0, 100.0), spread=3.0)], "cost most cannot be told"),
         ([REMOTE, access("too", (1.0, 20.0))], "whose writes cost most cannot be told"),
-        ([REMOTE], "Throughput against the share of reads"),
+        ([REMOTE], "Throughput against the read fraction"),
     ],
 )
 def test_the_costliest_writes_are_named_only_where_shown(

@@ -183,7 +183,7 @@ def test_the_page_and_the_terminal_show_the_policies_and_what_they_rest_on() -> 
     with console.capture() as captured:
         console.print(render_comparison(document))
     said = captured.get()
-    assert said.index("File caches") < said.index("faster on")
+    assert said.index("Page caches") < said.index("faster on")
     assert "write-cancelling (study)" in said
     assert cache_rows(_compared()) == []
 

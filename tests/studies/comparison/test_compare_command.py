@@ -81,7 +81,7 @@ def test_without_a_workload_the_named_ones_and_the_focal_points_are_compared(sto
         "scientific_read",
         "database",
     ]
-    assert "file cache of hp-730" in titles
+    assert "page cache of hp-730" in titles
     assert "disk of sparcstation-1plus" in titles
 
 

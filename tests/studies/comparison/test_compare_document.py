@@ -130,7 +130,7 @@ def test_the_five_named_workloads_are_the_paper_s() -> None:
 
 def test_focal_points_of_all_systems_are_asked_once_each() -> None:
     questions = focal_questions(systems(atlas(), quicker()))
-    assert [item.title for item in questions] == ["file cache of atlas", "disk of atlas"]
+    assert [item.title for item in questions] == ["page cache of atlas", "disk of atlas"]
     assert questions[0].workload == atlas().regions[0].focal
 
 
@@ -214,7 +214,7 @@ def test_curves_are_brought_to_one_request_size_that_all_systems_were_surveyed_a
     assert {curve.at.size_mean for curve in document.curves} == {32 * 1024}
     assert {curve.at.process_num for curve in document.curves} == {1}
     rates = {(rate.place, rate.name): rate.throughput_mb_s for rate in document.rates}
-    for place in ("disk", "file cache"):
+    for place in ("disk", "page cache"):
         slow, fast = rates[place, "atlas"], rates[place, "rapid"]
         assert slow is not None
         assert fast is not None
@@ -261,6 +261,6 @@ def test_a_disk_without_a_cache_has_no_cache_to_compare() -> None:
         systems(atlas(), made.one_region()), Terms([question(unique_bytes=600 * MIB)])
     )
     missing = [rate for rate in document.rates if rate.throughput_mb_s is None]
-    assert [(rate.name, rate.place) for rate in missing] == [("bare", "file cache")]
-    assert missing[0].missing == "the survey found no file cache apart"
+    assert [(rate.name, rate.place) for rate in missing] == [("bare", "page cache")]
+    assert missing[0].missing == "the survey found no page cache apart"
     assert document.cache_sizes[1].bytes is None

@@ -1,4 +1,4 @@
-"""Systems measured now are read turn by turn, and every reading is kept before the next."""
+"""Systems measured now are read interleaved, and every reading is kept before the next."""
 
 from __future__ import annotations
 

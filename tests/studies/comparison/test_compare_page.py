@@ -142,8 +142,8 @@ def equals() -> dict[str, Any]:
     ("name", "best", "neutral"),
     [
         ("disk_reads", "rapid is the fastest", "Reads from the disk: the best cannot be told"),
-        ("cache_reads", "rapid is the fastest", "file cache: the best cannot be told"),
-        ("cache_bytes", None, "Bytes of file cache: the best cannot be told"),
+        ("cache_reads", "rapid is the fastest", "page cache: the best cannot be told"),
+        ("cache_bytes", None, "Bytes of page cache: the best cannot be told"),
     ],
 )
 def test_a_heading_names_the_best_only_where_it_is_shown(
@@ -164,10 +164,10 @@ def curve(name: str, ends: tuple[float, float], spread: float, last_x: float = 1
 @pytest.mark.parametrize(
     ("second", "said"),
     [
-        (curve("b", (4.0, 1.0), 1.01), "reads: a is the flattest"),
-        (curve("b", (1.0, 4.0), 1.01), "reads: a is the flattest"),
-        (curve("b", (1.1, 1.0), 1.3), "reads: the flattest cannot be told"),
-        (curve("b", (1.0, 1.1), 1.01, last_x=0.5), "share of reads"),
+        (curve("b", (4.0, 1.0), 1.01), "read fraction: a is the flattest"),
+        (curve("b", (1.0, 4.0), 1.01), "read fraction: a is the flattest"),
+        (curve("b", (1.1, 1.0), 1.3), "read fraction: the flattest cannot be told"),
+        (curve("b", (1.0, 1.1), 1.01, last_x=0.5), "read fraction"),
     ],
 )
 def test_the_flattest_curve_is_named_by_its_real_ends_and_only_where_shown(
@@ -210,15 +210,15 @@ def test_what_a_system_lacks_is_left_out_and_said() -> None:
         "atlas"
     ]
     missing = missing_charts(document)
-    assert missing["cache_reads"] == "bare: the survey found no file cache apart"
+    assert missing["cache_reads"] == "bare: the survey found no page cache apart"
     assert "bare" in missing["cache_bytes"]
-    assert missing["read_share"] == "bare: the survey found no file cache apart"
+    assert missing["read_share"] == "bare: the survey found no page cache apart"
     alone = [each for each in document.curves if each.name != "bare"]
     few = missing_charts(msgspec.structs.replace(document, curves=tuple(alone)))
     assert few["bytes_touched"] == "bare: surveyed at fewer than two places with 32 KiB requests"
     none = missing_charts(msgspec.structs.replace(document, curves=(), common_size_bytes=None))
     assert "none in common" in none["bytes_touched"]
-    assert "no file cache apart" in render_comparison_html(document)
+    assert "no page cache apart" in render_comparison_html(document)
 
 
 def test_names_of_strangers_stay_text_on_the_page_and_on_the_terminal() -> None:

@@ -227,7 +227,7 @@ def test_a_study_without_a_size_is_not_gone_on_with() -> None:
 def test_runs_that_differ_and_reads_from_the_cache_are_suspect() -> None:
     tests = ScriptedTests(lambda *_: 5e5, cached_share=0.4)
     rows = study_of(tests, ONE).rows
-    assert rows[0].suspect == ("40 % of the file lay in the file cache",)
+    assert rows[0].suspect == ("40 % of the file lay in the page cache",)
     assert not rows[1].suspect
     served = study_of(ScriptedTests(lambda *_: 5e5, device_share=0.5), ONE).rows
     assert served[0].suspect == ("a block device gave 50 % of what was read",)

@@ -64,7 +64,7 @@ def test_rates_that_are_one_level_tell_no_intercept() -> None:
 
 
 def test_noisy_runs_of_two_settings_are_two_levels() -> None:
-    """As measured on a busy machine: four runs on one and two disks look like four levels."""
+    """As measured on a host busy: four runs on one and two disks look like four levels."""
     rates, uses = [57.6, 70.4, 95.2, 138.7], [0.55, 0.45, 0.96, 0.91]
     assert not saturation(rates, uses).through_origin
     fit = saturation(rates, uses, levels_max=2)

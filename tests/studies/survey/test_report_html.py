@@ -137,7 +137,7 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
 def test_the_page_opens_with_the_answer_and_names_every_doubt() -> None:
     html = html_of("two-region")
     text = re.sub(r"\s+", " ", html.replace("\N{NO-BREAK SPACE}", " "))
-    answer, levels = text.index('class="lead">Two levels: the file cache'), text.index(">Levels<")
+    answer, levels = text.index('class="lead">Two levels: the page cache'), text.index(">Levels<")
     assert answer < levels
     for words in (
         "1 of 240: Little&#39;s law: broken by 8.0 %",
@@ -171,7 +171,7 @@ def test_a_stopped_survey_says_so_and_draws_no_empty_chart() -> None:
     assert "Not measured: mean request size on the disk." in html
     assert 'data-chart="region-1-size_mean"' not in html
     empty = render_html(answered(made.empty()), ())
-    assert "Not measured: no point over the bytes touched." in empty
+    assert "Not measured: no point over the working set." in empty
     assert "data-chart=" not in re.sub(r"<(script|style).*?</\1>", "", empty, flags=re.DOTALL)
 
 

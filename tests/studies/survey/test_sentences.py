@@ -36,24 +36,24 @@ def test_every_survey_is_answered_in_five_sentences(survey: Survey) -> None:
 
 def test_two_levels_name_the_cache_its_size_with_interval_and_the_cap() -> None:
     assert sentences(made.two_region())[0] == (
-        "Two levels: the file cache holds 485 MiB (466 to 499 MiB, 95 %), beyond it the disk. "
+        "Two levels: the page cache holds 485 MiB (466 to 499 MiB, 95 %), beyond it the disk. "
         "The border shows in the throughput alone. "
-        "The file cache was capped at 512 MiB for this survey."
+        "The page cache was capped at 512 MiB for this survey."
     )
 
 
 def test_the_sprite_reads_faster_only_on_the_middle_plateau() -> None:
     text = sentences(made.three_region())[3]
     mix = text[text.index("Reads against writes") : text.index("Sequential against")]
-    assert "in the file cache reads are ×4.1" in mix
-    assert "no difference shown in the write cache" in mix
+    assert "in the page cache reads are ×4.1" in mix
+    assert "no significant difference in the write cache" in mix
     assert sentences(made.three_region())[0].startswith("Three levels: the write cache holds 5.05")
 
 
 def test_more_processes_without_gain_are_said_once_for_all_levels() -> None:
     text = sentences(made.three_region())[3]
     assert text.startswith(
-        "More processes: in the write cache, in the file cache and on the disk no gain shown"
+        "More processes: in the write cache, in the page cache and on the disk no gain shown"
     )
 
 
@@ -106,7 +106,7 @@ def test_best_and_worst_of_equal_workloads_are_not_told_apart() -> None:
     flat = msgspec.structs.replace(survey.unique_bytes_curve, points=points)
     same = msgspec.structs.replace(survey, unique_bytes_curve=flat, families=())
     assert sentences(same)[1] == (
-        "Best and worst workloads: no difference shown among 4 workloads."
+        "Best and worst workloads: no significant difference among 4 workloads."
     )
 
 

@@ -1,4 +1,4 @@
-"""Which borders a survey has: the counted end of the file cache, others by throughput."""
+"""Which borders a survey has: the counted end of the page cache, others by throughput."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_count_stands_where_the_throughput_fell_before_the_cache_was_full() 
     assert border.basis == "counted"
     assert border.bytes.value == pytest.approx(HELD, rel=0.01)
     assert decided.curve.borders[0].bytes.value == pytest.approx(470 * MIB, rel=0.03)
-    assert "the throughput fell before the file cache was full" in str(decided.doubt)
+    assert "the throughput fell before the page cache was full" in str(decided.doubt)
 
 
 def test_the_count_stands_where_the_throughput_fell_after_the_cache_was_full() -> None:
@@ -54,7 +54,7 @@ def test_the_count_stands_where_the_throughput_fell_after_the_cache_was_full() -
     decided = decide(curve((470 * MIB, 12.0), held=held), seed=1, memory_bytes=None)
     (border,) = decided.borders
     assert border.bytes.value == pytest.approx(held, rel=0.01)
-    assert "the throughput fell only after the file cache was full" in str(decided.doubt)
+    assert "the throughput fell only after the page cache was full" in str(decided.doubt)
 
 
 def test_of_two_borders_by_throughput_the_nearer_one_is_the_counted_one_seen_less_well() -> None:
@@ -117,7 +117,7 @@ def test_a_border_that_no_read_left_the_cache_at_is_not_its_end() -> None:
     ]
     decided = decide(points, seed=1, memory_bytes=None)
     assert [border.basis for border in decided.borders] == ["throughput"]
-    assert "no read left the file cache" in str(decided.doubt)
+    assert "no read left the page cache" in str(decided.doubt)
 
 
 def test_later_readings_move_the_borders_and_leave_their_number() -> None:

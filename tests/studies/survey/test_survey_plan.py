@@ -186,5 +186,5 @@ def test_a_room_of_less_than_four_times_the_cap_is_told(
     ("cached", "name"), [(0.0, "disk"), (0.5, "disk"), (0.73, "partly cached disk")]
 )
 def test_a_last_level_read_from_the_cache_is_called_no_disk(cached: float, name: str) -> None:
-    assert region_names([1.0, cached], [1.0, 1.0]) == ["file cache", name]
+    assert region_names([1.0, cached], [1.0, 1.0]) == ["page cache", name]
     assert region_names([1.0, 0.95], [1.0, 1.0])[1] == "second level"

@@ -197,7 +197,7 @@ def test_the_section_says_what_python_predicts_at_the_sliders(
         texts = page.ask(_TEXTS, _NAMES)
         rate = found.throughput_mb_s
         assert f"{texts['throughput']} ({texts['throughput-range']})" == say_rate(rate)
-        assert texts["region"] == ("file cache", "disk")[place == 63]
+        assert texts["region"] == ("page cache", "disk")[place == 63]
         spelled = texts["command"].rsplit(" ", 1)[1]
         assert f"--model {predictor.model.name} --workload {spelled}" in texts["command"]
         assert Workload.parse(texts["command"].rsplit(" ", 1)[1]) == workload

@@ -524,7 +524,7 @@ def test_an_nfs_servers_load_is_counted_over_one_limit() -> None:
 
 @pytest.mark.long
 def test_a_volumes_peaks_are_its_limits(tmp_path: Path, store: Path) -> None:
-    """It serves 3000 requests or 125 MiB a second; an eighth of 16 GiB is in the file cache."""
+    """It serves 3000 requests or 125 MiB a second; an eighth of 16 GiB is in the page cache."""
     path = tmp_path / "volume.toml"
     path.write_text(FILE.replace("[1.0, 0.5]", "[1.0]"))
     done = CliRunner().invoke(app, ["--store", str(store), "surface", str(path), "--json"])

@@ -124,7 +124,7 @@ def test_a_surface_is_mapped_for_each_width_and_the_page_draws_fig_10(
     told = run(*words, str(page), store=store)
     assert told.exit_code == 0, told.stderr
     flat = " ".join(told.stdout.split())
-    assert "Width Bench time Of least Trials Found" in flat
+    assert "Width Test time Of least Trials Found" in flat
     assert flat.count("3 of 3 measured") == 2
     assert "Cost against the peak-rate region" in page.read_text(encoding="utf-8")
 

@@ -107,7 +107,7 @@ def test_every_verdict_has_its_words(verdict: PeakVerdict) -> None:
     found = explain(experiment(verdict, **changes))
     assert words in found.sentences[0]
     assert (
-        "2 trials and 50 s of bench time; the peak is that of trials of 3 min."
+        "2 trials and 50 s of test time; the peak is that of trials of 3 min."
         in (found.sentences[-1])
     )
 
@@ -236,7 +236,7 @@ def surface(measured: int, **changes: Any) -> Experiment:
 
 def test_a_surface_says_what_was_measured_and_what_is_the_models() -> None:
     said = surface(1).sentences
-    assert said[1] == ("tiny-server: 1 of 2 samples measured, with 1 trial and 25 s of bench time.")
+    assert said[1] == ("tiny-server: 1 of 2 samples measured, with 1 trial and 25 s of test time.")
     assert said[2] == (
         "The others are from the model soft-min, which expects a mean error of 4.5 %; 6.0 % was "
         "asked."
@@ -279,7 +279,7 @@ def test_a_search_without_an_answer_says_what_it_has_spent() -> None:
     begun = experiment()
     peaks = (msgspec.structs.replace(begun.peaks[0], peak=None),)
     said = explain(msgspec.structs.replace(begun, peaks=peaks, status=Status.STOPPED)).sentences
-    assert said[1].endswith(": no answer yet, after 2 trials and 50 s of bench time.")
+    assert said[1].endswith(": no answer yet, after 2 trials and 50 s of test time.")
     assert len(said) == 2
 
 

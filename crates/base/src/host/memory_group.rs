@@ -1,4 +1,4 @@
-//! The memory cgroup this process lives in: its file cache, its limit, its page-cache events.
+//! The memory cgroup this process lives in: its page cache, its limit, its page-cache events.
 
 #![forbid(unsafe_code)]
 
@@ -29,7 +29,7 @@ impl MemoryGroup {
         counter(&text, key)
     }
 
-    /// File cache charged to the group and the groups below it, in bytes.
+    /// Page cache charged to the group and the groups below it, in bytes.
     #[must_use]
     pub fn cache_bytes(&self) -> Option<u64> {
         self.stat(if self.unified { "file" } else { "total_cache" })

@@ -1,4 +1,4 @@
-//! What this machine did during a window: processor time, the block devices, the file cache, and
+//! What this machine did during a window: processor time, the block devices, the page cache, and
 //! what else it was busy with.
 //!
 //! Everything is read from /proc and /sys before and after; what is not there is `None`, never a
@@ -85,7 +85,7 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The most memory a file cache can have here, in bytes: the cgroup's limit or the machine's
+/// The most memory a page cache can have here, in bytes: the cgroup's limit or the machine's
 /// memory.
 #[must_use]
 pub fn memory_bytes() -> u64 {
@@ -150,7 +150,7 @@ pub struct HostUse {
     pub device: Option<(u64, u64)>,
     /// Bytes this process made the block layer read and write.
     pub process: Option<(u64, u64)>,
-    /// File cache of the own cgroup at the end, in bytes.
+    /// Page cache of the own cgroup at the end, in bytes.
     pub cache_resident_bytes: Option<u64>,
     /// Page-cache events of the own cgroup, or of the machine.
     pub cache_events: Option<CacheEvents>,

@@ -1,11 +1,11 @@
 //! When requests of an open loop are due.
 //!
-//! All issuers of a run share one schedule: an issuer that waits for the target must not hold back
+//! All workers of a run share one schedule: a worker that waits for the target must not hold back
 //! requests that another could send (one queue before `c` servers, not `c` queues). Sharing needs
-//! neither a lock nor a list: a free issuer takes the next ticket from an atomic counter and asks
+//! neither a lock nor a list: a free worker takes the next ticket from an atomic counter and asks
 //! its own clone of the stream when that ticket is due. A constant rate answers at once; a Poisson
 //! process replays the tickets the others took, one exponential number each (some ten nanoseconds,
-//! so that among `c` busy issuers a request costs `c` of them). Neither allocates.
+//! so that among `c` busy workers a request costs `c` of them). Neither allocates.
 //!
 //! The stream has a sub-seed of its own, so that a rate changes no address.
 

@@ -1,8 +1,8 @@
-//! The requests of one issuer when a job has several streams that share its data.
+//! The requests of one worker when a job has several streams that share its data.
 //!
 //! Which stream the next request is of is drawn by their weights, its size by the stream's own
-//! histogram, and its place as the stream says. Every issuer draws by itself; what walks through
-//! its data (a loop, data used once) does so in a part of its own, or else several issuers would
+//! histogram, and its place as the stream says. Every worker draws by itself; what walks through
+//! its data (a loop, data used once) does so in a part of its own, or else several workers would
 //! use again sooner what one of them has just used.
 
 use leadline_base::error::EngineError;
@@ -23,7 +23,7 @@ use self::pieces::{PieceWalk, Step};
 /// Streams of a mixture draw from generators of their own: the job's seed xor this.
 const MIXTURE: u64 = 0x4d_49_58_54;
 
-/// The endless requests of one issuer of a job with several streams.
+/// The endless requests of one worker of a job with several streams.
 #[derive(Clone, Debug)]
 pub struct MixedStream {
     random: Xoshiro256PlusPlus,
@@ -156,7 +156,7 @@ impl Draw for MixedStream {
     }
 }
 
-/// One issuer of several.
+/// One worker of several.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     process: u64,
@@ -277,7 +277,7 @@ impl Walk {
 }
 
 impl Part {
-    /// The part of the data from `first` to `end` that this issuer walks through: its own, or all
+    /// The part of the data from `first` to `end` that this worker walks through: its own, or all
     /// of it where the parts would be shorter than a request.
     fn of_data(self, first: u64, end: u64, longest: u64) -> (u64, u64) {
         let each = (end - first) / self.of;

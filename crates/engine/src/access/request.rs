@@ -3,13 +3,13 @@
 /// A read or a write.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
-    /// Bytes flow to the issuer.
+    /// Bytes flow to the worker.
     Read,
     /// Bytes flow to the target.
     Write,
 }
 
-/// One request of one issuer, as the access pattern draws it.
+/// One request of one worker, as the access pattern draws it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Request {
     /// First byte touched, below `unique_bytes`.
@@ -18,7 +18,7 @@ pub struct Request {
     pub length_bytes: u64,
     /// Read or write.
     pub kind: Kind,
-    /// True when it starts where this issuer's previous request ended.
+    /// True when it starts where this worker's previous request ended.
     pub sequential: bool,
     /// Which of several streams it is of, from 0.
     pub stream: u16,

@@ -5,7 +5,7 @@
 //! `r^-theta / H`, by rejection from the envelope `min(1, x^-theta)`, which is exact and takes the
 //! same time whatever `K` is (`rand_distr::Zipf`). Rank `r` lies in block `(r - 1) s mod K`, where
 //! `s` is the first number from `0.618 K` on that shares no divisor with `K`: every block has one
-//! rank, the same for every issuer, seed and run, so that what was hot stays hot. By the theorem of
+//! rank, the same for every worker, seed and run, so that what was hot stays hot. By the theorem of
 //! the three gaps the `m` hottest blocks are apart by at least a third of `K / m` blocks, up to
 //! `m² = K`: never neighbours, so that a read-ahead does not bring in the next hot one.
 //!

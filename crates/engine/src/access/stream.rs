@@ -31,7 +31,7 @@ use crate::access::request::{Kind, Request};
 use crate::access::sizes::Sizes;
 use crate::access::spread::Spread;
 
-/// Where an issuer's requests come from. Which kind of source a run has is decided before its loop,
+/// Where a worker's requests come from. Which kind of source a run has is decided before its loop,
 /// which is compiled for each.
 pub trait Draw: Clone + std::fmt::Debug + Send {
     /// Whether its requests are of several streams, which are counted apart.

@@ -60,7 +60,7 @@ impl DataFile {
         Self { content, ..self }
     }
 
-    /// Another open file on the same data, for one issuer; with `dsync` its writes wait for the device.
+    /// Another open file on the same data, for one worker; with `dsync` its writes wait for the device.
     ///
     /// # Errors
     /// `Target` when it cannot be opened that way.
@@ -101,13 +101,13 @@ impl DataFile {
         &self.file
     }
 
-    /// Writes back what is dirty of it, and drops what the file cache holds.
+    /// Writes back what is dirty of it, and drops what the page cache holds.
     ///
     /// # Errors
     /// `Io` when it cannot be written back, or the kernel refuses the advice.
     pub fn drop_cached(&self) -> Result<(), EngineError> {
         let failed = |error: Error| {
-            EngineError::io(format!("emptying the file cache of the data failed: {error}"))
+            EngineError::io(format!("emptying the page cache of the data failed: {error}"))
         };
         self.file.sync_data().map_err(failed)?;
         // SAFETY: a valid descriptor; 0 bytes from 0 are all of the file.

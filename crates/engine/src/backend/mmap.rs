@@ -29,7 +29,7 @@ const PAGE_BYTES: usize = 4096;
 /// Set by the handler; a mapping fails once and for all.
 static FAULTED: AtomicBool = AtomicBool::new(false);
 
-/// One issuer's mapping. Issuers write to the same bytes of the file, as processes do, each through
+/// One worker's mapping. Workers write to the same bytes of the file, as processes do, each through
 /// addresses of its own.
 #[derive(Debug)]
 pub struct Mapping {
@@ -102,7 +102,7 @@ impl Drop for Mapping {
     }
 }
 
-/// One issuer on a mapping.
+/// One worker on a mapping.
 #[derive(Debug)]
 pub struct MmapBackend {
     mapping: Mapping,
@@ -112,7 +112,7 @@ pub struct MmapBackend {
 }
 
 impl MmapBackend {
-    /// An issuer that copies through `buffer`, piece by piece when a request is longer.
+    /// A worker that copies through `buffer`, piece by piece when a request is longer.
     #[must_use]
     pub fn new(mapping: Mapping, buffer: BufferSlice, sync: WriteSync) -> Self {
         let dsync = sync == WriteSync::Dsync {};

@@ -58,7 +58,7 @@ impl Connection {
     }
 }
 
-/// Moves the bytes of requests, one at a time. Every issuer has its own instance, so nothing in it
+/// Moves the bytes of requests, one at a time. Every worker has its own instance, so nothing in it
 /// is shared.
 pub trait Backend: Send {
     /// Moves all bytes of one request and returns their number. Allocates nothing.
@@ -85,9 +85,9 @@ pub struct Completion {
     pub wire: Wire,
 }
 
-/// Moves the bytes of requests, several at a time. Every issuer has its own instance.
+/// Moves the bytes of requests, several at a time. Every worker has its own instance.
 pub trait QueueBackend: Send {
-    /// Called once on the issuer's own thread, before the first request.
+    /// Called once on the worker's own thread, before the first request.
     ///
     /// # Errors
     /// `Target` when the kernel refuses what the queue needs.
@@ -118,7 +118,7 @@ pub trait QueueBackend: Send {
     }
 }
 
-/// Counts an issuer's writes and says which of them waits for an `fsync`.
+/// Counts a worker's writes and says which of them waits for an `fsync`.
 #[derive(Clone, Copy, Debug)]
 struct FsyncTurn {
     each: Option<u32>,

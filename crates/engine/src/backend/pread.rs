@@ -1,4 +1,4 @@
-//! `pread(2)` and `pwrite(2)`, buffered or direct, one outstanding request per issuer.
+//! `pread(2)` and `pwrite(2)`, buffered or direct, one outstanding request per worker.
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ use crate::access::request::{Kind, Request};
 use crate::backend::read_ahead::ReadAhead;
 use crate::backend::{Backend, FsyncTurn, ended_early, failed, not_synced};
 
-/// One issuer's open file and buffer.
+/// One worker's open file and buffer.
 #[derive(Debug)]
 pub struct PreadBackend {
     file: File,
@@ -24,7 +24,7 @@ pub struct PreadBackend {
 }
 
 impl PreadBackend {
-    /// An issuer on `file`. A request longer than `buffer` is moved by several calls, one after the
+    /// A worker on `file`. A request longer than `buffer` is moved by several calls, one after the
     /// other, and is still one request with one response time. For [`WriteSync::Dsync`] `file` is
     /// open with `O_DSYNC`, and every call waits.
     #[must_use]

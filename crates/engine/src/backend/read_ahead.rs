@@ -20,7 +20,7 @@ const USUAL_BYTES: u64 = 128 << 10;
 /// Pieces that are remembered, the latest; more are never gone through at once.
 const REMEMBERED: usize = 64;
 
-/// The windows of the pieces that one issuer reads.
+/// The windows of the pieces that one worker reads.
 #[derive(Debug)]
 pub struct ReadAhead {
     file: File,

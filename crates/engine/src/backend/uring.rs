@@ -1,13 +1,13 @@
-//! `io_uring`, buffered or direct, with a queue per issuer.
+//! `io_uring`, buffered or direct, with a queue per worker.
 //!
 //! Past the cache every request is sent at once; to send together all that can be sent would spare
-//! calls, but the device would idle while the batch is made up and the issuer while it is served
+//! calls, but the device would idle while the batch is made up and the worker while it is served
 //! (seen at depth 32 on a virtio disk: 158 k requests/s all together, 185 k in twos, 189 k singly).
 //! Through the cache most requests are answered within the call, so there it is made for several.
 //! A lone request is sent by the call that waits for it. The file and
 //! the buffers are registered where the kernel allows, which spares looking up the one and pinning
 //! the other for every request; where it does not (a small limit of locked memory), plain requests
-//! are sent. The ring is made on the issuer's own thread, so that the kernel may run its completion
+//! are sent. The ring is made on the worker's own thread, so that the kernel may run its completion
 //! work there alone (`SINGLE_ISSUER`, `DEFER_TASKRUN`; older kernels get less).
 
 use std::fs::{File, read_to_string};
@@ -37,7 +37,7 @@ struct Transfer {
 /// Requests sent by one call through the cache.
 const BUFFERED_BATCH: usize = 8;
 
-/// One issuer's queue.
+/// One worker's queue.
 pub struct UringBackend {
     file: File,
     batch: usize,
@@ -59,7 +59,7 @@ struct Ring {
 }
 
 impl UringBackend {
-    /// An issuer on `file`, open for direct I/O or not, with a slot for each of `buffers`. A request
+    /// A worker on `file`, open for direct I/O or not, with a slot for each of `buffers`. A request
     /// longer than its buffer is moved in pieces, one after the other, and is still one request with
     /// one response time. For [`WriteSync::Dsync`] `file` is open with `O_DSYNC`, and every piece
     /// waits.

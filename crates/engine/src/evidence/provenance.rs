@@ -1,7 +1,7 @@
 //! Where the bytes came from: the share of the bytes read that no device had to deliver.
 //!
 //! Two witnesses are put together. Lookups just before every k-th read say what the reads found in
-//! the file cache ([`Found`]); counters say what was fetched meanwhile. Neither is enough: found
+//! the page cache ([`Found`]); counters say what was fetched meanwhile. Neither is enough: found
 //! bytes may have been brought by read-ahead a moment before, and fetched bytes may be read-ahead
 //! that nobody reads. With, over the window,
 //!
@@ -48,7 +48,7 @@ pub const CLIENT_KEEPS_NOTHING: &str = "the share from cache: the client keeps n
 /// Where the data file lies, as far as it decides what counters mean.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DataPlace {
-    /// Whether the workload passes the file cache by.
+    /// Whether the workload passes the page cache by.
     pub direct: bool,
     /// Name of the file system when its files live in memory and nowhere else.
     pub memory: Option<&'static str>,
@@ -226,7 +226,7 @@ fn share(
             Ok(Some((share.clamp(0.0, 1.0), CachedShareFrom::Device)))
         }
         (None, None) => Err("the share from cache: the bytes fetched are not counted for this \
-            file system, and no read was looked up in the file cache"
+            file system, and no read was looked up in the page cache"
             .to_owned()),
     }
 }

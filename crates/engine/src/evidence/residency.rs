@@ -1,4 +1,4 @@
-//! What of a request lies in the file cache just before it is made.
+//! What of a request lies in the page cache just before it is made.
 //!
 //! `cachestat(2)` counts the pages of a range that are in the cache without touching them. Asked
 //! before every k-th read it is a sample of what the reads found; read-ahead's work counts as
@@ -42,7 +42,7 @@ struct Counts {
     recently_evicted: u64,
 }
 
-/// Asks what of a file is in the file cache. Its own descriptor, so that it outlives the file it
+/// Asks what of a file is in the page cache. Its own descriptor, so that it outlives the file it
 /// was made from.
 #[derive(Debug)]
 pub struct Residency {
@@ -120,7 +120,7 @@ pub struct FoundKind {
     pub missed_page_bytes: u64,
 }
 
-/// What lies in the file cache where requests are about to be made, at places drawn at random.
+/// What lies in the page cache where requests are about to be made, at places drawn at random.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Placed {
     /// Requests looked up, reads and writes.
@@ -139,18 +139,18 @@ impl Placed {
     }
 }
 
-/// What looked-up requests found in the file cache; issuers' parts merge to the whole.
+/// What looked-up requests found in the page cache; workers' parts merge to the whole.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Found {
     /// Reads at places drawn at random.
     pub random: FoundKind,
-    /// Reads that started where the issuer's previous request ended.
+    /// Reads that started where the worker's previous request ended.
     pub sequential: FoundKind,
     /// Requests at places drawn at random, writes too: a sample of what the cache holds.
     pub placed: Placed,
 }
 
-/// The unit of the file cache on which misses are rounded up.
+/// The unit of the page cache on which misses are rounded up.
 const CACHE_PAGE_BYTES: u64 = 4096;
 
 impl Found {
@@ -181,7 +181,7 @@ impl Found {
         kind.missed_page_bytes += missed;
     }
 
-    /// Adds another issuer's part.
+    /// Adds another worker's part.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in
             [(&mut self.random, &other.random), (&mut self.sequential, &other.sequential)]

@@ -29,7 +29,7 @@ const TURNS_MIN: f64 = 3.0;
 /// Fewest completions beside a gap that tell what a usual gap is.
 const OPERATIONS_MIN: f64 = 20.0;
 
-/// Share of the usual rate below which a long slice means that the issuers stood still as well.
+/// Share of the usual rate below which a long slice means that the workers stood still as well.
 const RUNNING_FRAC: f64 = 0.5;
 
 /// The stalls of a window, in order.

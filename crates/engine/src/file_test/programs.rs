@@ -91,7 +91,7 @@ fn transfer(order: &Order, file: &mut File, bytes: &mut [u8]) -> Result<(), Engi
 }
 
 /// Brings the file into the state in which the program finds it; not timed. Returns the share of
-/// it that lies in the file cache now, when the program reads.
+/// it that lies in the page cache now, when the program reads.
 pub fn prepare(order: &Order, bytes: &mut [u8]) -> Result<Option<f64>, EngineError> {
     if matches!(order.test, Test::Write4096 | Test::Write8192) {
         remove(order.directory)?;

@@ -1,4 +1,4 @@
-//! The drive itself, past the file system and the file cache: what a program could have had.
+//! The drive itself, past the file system and the page cache: what a program could have had.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ impl RawDevice {
         let file = open(Path::new(path)).map_err(|error| {
             let advice = beneath::advice(&error);
             EngineError::target(format!(
-                "{path} cannot be opened past the file cache: {error}; {advice}"
+                "{path} cannot be opened for direct I/O: {error}; {advice}"
             ))
         })?;
         let buffers = buffer::allocate(OUTSTANDING, REQUEST_BYTES, seed)?;
@@ -144,6 +144,6 @@ impl Issuer<'_> {
 
     fn failed(&self, error: &Error) -> EngineError {
         let doing = if self.reads { "reading" } else { "writing" };
-        EngineError::io(format!("{doing} {} past the file cache failed: {error}", self.path))
+        EngineError::io(format!("{doing} {} by direct I/O failed: {error}", self.path))
     }
 }

@@ -105,7 +105,7 @@ impl LoadTally {
         self.window.to_ns = to_ns.clamp(self.window.from_ns, self.window.to_ns);
     }
 
-    /// Adds what another issuer counted of the same window.
+    /// Adds what another worker counted of the same window.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.parts.iter_mut().zip(&other.parts) {
             mine.merge(theirs);

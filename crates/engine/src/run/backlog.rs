@@ -1,6 +1,6 @@
 //! When an open loop is hopeless: the mean response time has passed a bound.
 //!
-//! Nobody asks the issuers. By Little's law the requests that are due and not done, added up over
+//! Nobody asks the workers. By Little's law the requests that are due and not done, added up over
 //! the time since the window opened, are the time that requests have waited in it; over the requests
 //! that became due it is their mean response time, where one without an answer counts with its age.
 

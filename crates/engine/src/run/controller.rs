@@ -165,7 +165,7 @@ impl Controller {
         self.steady
     }
 
-    /// Whether the asked accuracy was reached.
+    /// Whether the CI target was reached.
     #[must_use]
     pub fn accurate(&self) -> bool {
         self.accurate

@@ -3,7 +3,7 @@
 //!
 //! A request counts where it was due, which for one that was due before the window is nowhere; in
 //! [`super::recorder::OpenTally`] one counts where it completed. Times are shifted so that the
-//! window opens at one known moment, for issuers are asked to count before it does.
+//! window opens at one known moment, for workers are asked to count before it does.
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ use crate::run::recorder::{Passage, Window};
 /// When the window opens: 36 years after the clock began, so that nothing was due before it.
 const OPENED_NS: u64 = 1 << 60;
 
-/// The load of one issuer, or of all together.
+/// The load of one worker, or of all together.
 #[derive(Clone, Debug)]
 pub struct LoadSeen {
     tally: LoadTally,
@@ -53,7 +53,7 @@ impl LoadSeen {
         self.tally.unanswered(moment(due_ns, opened_ns), closed_ns.saturating_sub(due_ns));
     }
 
-    /// Adds another issuer's.
+    /// Adds another worker's.
     pub fn merge(&mut self, other: &Self) {
         self.tally.merge(&other.tally);
         self.sent_late.merge(&other.sent_late);

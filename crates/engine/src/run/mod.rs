@@ -1,4 +1,4 @@
-//! One run: issuers in step, what they count, when it is steady and when it is enough.
+//! One run: workers in step, what they count, when it is steady and when it is enough.
 
 pub mod backlog;
 pub mod controller;

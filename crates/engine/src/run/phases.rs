@@ -1,4 +1,4 @@
-//! A real run: issuer threads, and the controlling thread that opens and closes the window.
+//! A real run: worker threads, and the controlling thread that opens and closes the window.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ use crate::run::worker::{self, Context, Issue, Live, Schedule, Signals};
 /// What a real run left behind.
 #[derive(Debug)]
 pub struct Run {
-    /// Counts of all issuers over the window.
+    /// Counts of all workers over the window.
     pub tally: Tally,
     /// The slices and the decisions.
     pub controller: Controller,
@@ -47,12 +47,12 @@ impl Run {
     }
 }
 
-/// What a run needs beside its issuers.
+/// What a run needs beside its workers.
 #[derive(Debug)]
 pub struct Setting {
     /// The clock of the run.
     pub clock: Clock,
-    /// Where the issuers run.
+    /// Where the workers run.
     pub placement: Placed,
     /// When to stop.
     pub limits: Limits,
@@ -68,16 +68,16 @@ pub struct Setting {
     pub abort_above_ms: Option<f64>,
 }
 
-/// Stack of an issuer thread: its loop is flat.
+/// Stack of a worker thread: its loop is flat.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Pause between two looks whether every issuer stands at the gate.
+/// Pause between two looks whether every worker stands at the gate.
 const GATE_PAUSE: Duration = Duration::from_micros(50);
 
-/// Runs the issuers from warm-up to drain, each on its own thread.
+/// Runs the workers from warm-up to drain, each on its own thread.
 ///
 /// # Errors
-/// The first failure of an issuer; `Io` when threads cannot be had; `Target` when time was up
+/// The first failure of a worker; `Io` when threads cannot be had; `Target` when time was up
 /// before measuring.
 pub fn run<I: Issue>(
     issuers: Vec<I>,
@@ -116,7 +116,7 @@ pub fn run<I: Issue>(
             None => Conductor::new(setting, &signals, &lives).conduct(reporter),
         };
         let joined = |thread: std::thread::ScopedJoinHandle<_>| {
-            let died = || Err(EngineError::fault("an issuer thread died; please report this"));
+            let died = || Err(EngineError::fault("a worker thread died; please report this"));
             thread.join().unwrap_or_else(|_| died())
         };
         let tallies = threads.into_iter().map(joined);
@@ -133,7 +133,7 @@ pub fn run<I: Issue>(
 
 fn no_thread(error: &std::io::Error) -> EngineError {
     EngineError::io(format!(
-        "a thread for an issuer cannot be had: {error}; ask for fewer processes"
+        "a thread for a worker cannot be had: {error}; ask for fewer processes"
     ))
 }
 
@@ -203,7 +203,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Feeds slices to the controller until it decides `wanted`; false when the job's time or an
-    /// issuer ended first.
+    /// worker ended first.
     fn follow(&mut self, reporter: &mut Reporter, wanted: Decision) -> bool {
         let finest_ns = ns_from_s(Controller::slice_s(&self.setting.limits));
         let mut next_ns = self.last.0 + finest_ns;

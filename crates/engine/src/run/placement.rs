@@ -1,9 +1,9 @@
-//! Which processors the issuers run on.
+//! Which processors the workers run on.
 //!
-//! While there are no more issuers than processors, each gets one of its own, those that serve the
+//! While there are no more workers than processors, each gets one of its own, those that serve the
 //! device's interrupts first: on a machine with one interrupt line the same direct read is a
 //! quarter faster there, and a rate that depends on where the scheduler happened to put a thread is
-//! no property of the storage. With more issuers than processors they are left to the scheduler.
+//! no property of the storage. With more workers than processors they are left to the scheduler.
 
 use std::fs::{File, canonicalize, read_to_string};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use leadline_wire::event::measure::Placed;
 use leadline_wire::job::measure::Placement;
 
-/// The place of every issuer of a run on `file`, where it has one.
+/// The place of every worker of a run on `file`, where it has one.
 #[must_use]
 pub fn place(policy: Placement, issuers: usize, file: Option<&File>) -> Placed {
     let mut cpus = allowed();

@@ -1,4 +1,4 @@
-//! What one issuer counts while it runs, and the slices of time a run is cut into.
+//! What one worker counts while it runs, and the slices of time a run is cut into.
 
 #![forbid(unsafe_code)]
 
@@ -44,14 +44,14 @@ pub struct Lost {
     pub requests: u64,
 }
 
-/// Everything counted over the measured window; issuers' tallies merge to the whole.
+/// Everything counted over the measured window; workers' tallies merge to the whole.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Reads.
     pub read: KindTally,
     /// Writes.
     pub write: KindTally,
-    /// Requests that started where the issuer's previous one ended.
+    /// Requests that started where the worker's previous one ended.
     pub sequential: u64,
     /// Sum of squares of request lengths, in bytes squared.
     pub length_squares: f64,
@@ -63,7 +63,7 @@ pub struct Tally {
     pub own_ns: u64,
     /// Time spent thinking on purpose.
     pub think_ns: u64,
-    /// What looked-up reads found in the file cache.
+    /// What looked-up reads found in the page cache.
     pub found: Found,
     /// What only an open loop counts; `latency` of [`Self::read`] and [`Self::write`] then holds
     /// due → completed.
@@ -362,7 +362,7 @@ impl Tally {
         }
     }
 
-    /// Adds another issuer's counts.
+    /// Adds another worker's counts.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in [(&mut self.read, &other.read), (&mut self.write, &other.write)] {
             mine.bytes += theirs.bytes;
@@ -409,7 +409,7 @@ impl Tally {
         self.read.bytes + self.write.bytes
     }
 
-    /// Sum of response times (sent → completed) within the window, all issuers together, in
+    /// Sum of response times (sent → completed) within the window, all workers together, in
     /// nanoseconds.
     #[must_use]
     pub fn waiting_ns(&self) -> f64 {

@@ -34,7 +34,7 @@ pub const LITTLE_ERROR_MAX: f64 = 0.05;
 pub struct Finished<'a> {
     /// The job.
     pub job: &'a MeasureJob,
-    /// Counts of all issuers over the window.
+    /// Counts of all workers over the window.
     pub tally: &'a Tally,
     /// The slices and the decisions.
     pub controller: &'a Controller,
@@ -71,7 +71,7 @@ pub struct Evidence {
     pub written_bytes: WrittenBytes,
     /// What went over the network; none without one.
     pub network: Option<Network>,
-    /// Where the issuers ran.
+    /// Where the workers ran.
     pub placement: Option<Placed>,
     /// The clock response times were read from.
     pub clock: ClockSource,
@@ -200,13 +200,13 @@ fn spans(tally: &Tally, all: &Histogram, due: Option<(LatencyUs, LatencyUs)>) ->
     }
 }
 
-/// Little's law over the window: the issuers' time must be accounted for by response times, think
+/// Little's law over the window: the workers' time must be accounted for by response times, think
 /// time, the wait for the next request to be due and Leadline's own work. What is left over, as a
 /// share of `process_num · queue_depth · wall`.
 ///
 /// Response times are summed within the window (a request that straddles an edge counts with its
 /// part inside). Own work counts as measured, but no more than `own_allowance_s` per request, so
-/// that an issuer kept from running by anything else is not excused. In an open loop own work is
+/// that a worker kept from running by anything else is not excused. In an open loop own work is
 /// lateness, which is measured and judged by itself (due → submitted), so all of it counts.
 fn little(run: &Finished, issuers_s: f64) -> f64 {
     let tally = run.tally;

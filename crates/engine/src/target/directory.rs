@@ -97,7 +97,7 @@ impl Site for Directory<'_> {
         Ok(0.0)
     }
 
-    /// Buffered reads are looked up in the file cache; where they cannot be, the reason goes to what
+    /// Buffered reads are looked up in the page cache; where they cannot be, the reason goes to what
     /// could not be checked.
     fn probe(&mut self) -> Probe {
         if self.job.backend.direct || self.job.workload.read_frac <= 0.0 {
@@ -143,7 +143,7 @@ impl Site for Directory<'_> {
     }
 }
 
-/// The issuers' open files and buffers, ready to run.
+/// The workers' open files and buffers, ready to run.
 enum Issuers {
     Pread(Vec<PreadBackend>),
     Uring(Vec<UringBackend>),
@@ -229,7 +229,7 @@ fn fill_cache(job: &MeasureJob, file: &File, deadline_ns: u64) -> f64 {
     s_from_ns(now_ns() - began_ns)
 }
 
-/// Raises the limit of open files as far as it may go: every issuer has its own.
+/// Raises the limit of open files as far as it may go: every worker has its own.
 fn allow_many_files() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid rlimit to write to, then to read from; failure leaves the limit as it was.

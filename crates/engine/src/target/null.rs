@@ -13,9 +13,9 @@ use crate::target::assemble::Evidence;
 use crate::target::session::{blocking, queued};
 use crate::target::site::Site;
 
-/// Nothing, asked with so many requests outstanding per issuer.
+/// Nothing, asked with so many requests outstanding per worker.
 pub(crate) struct Null {
-    /// Requests outstanding per issuer.
+    /// Requests outstanding per worker.
     pub depth: usize,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Session<'a> {
 
 /// What is decided when the preparation ends.
 pub(crate) struct Prepared {
-    /// What the run needs beside its issuers.
+    /// What the run needs beside its workers.
     pub setting: Setting,
     /// Nanoseconds the preparation took.
     pub spent_ns: u64,
@@ -55,7 +55,7 @@ impl<'a> Session<'a> {
         self.began_ns.saturating_add(ns_from_s(self.job.limits.total_s_max))
     }
 
-    /// Ends the preparation: places the issuers and allows for their own work.
+    /// Ends the preparation: places the workers and allows for their own work.
     pub fn prepared(
         &self,
         streams: &[impl Draw],
@@ -107,7 +107,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Issuers with one request outstanding each.
+/// Workers with one request outstanding each.
 pub(crate) fn blocking<B: Backend, S: Draw>(
     backends: Vec<B>,
     demands: Vec<Demand<S>>,
@@ -116,7 +116,7 @@ pub(crate) fn blocking<B: Backend, S: Draw>(
     pairs.map(|(backend, demand)| Blocking::new(backend, demand)).collect()
 }
 
-/// Issuers with `depth` requests outstanding each.
+/// Workers with `depth` requests outstanding each.
 pub(crate) fn queued<Q: QueueBackend, S: Draw>(
     backends: Vec<Q>,
     demands: Vec<Demand<S>>,
@@ -157,8 +157,8 @@ pub(crate) fn usual_most_bytes(job: &MeasureJob, granule_bytes: u64) -> Result<u
     Ok(sizes.usual_most().saturating_mul(granule_bytes))
 }
 
-/// Own seconds per request that Little's law allows for: as calibrated, times the issuers that
-/// share a processor and the slots that share an issuer, because a slot may wait for the work done
+/// Own seconds per request that Little's law allows for: as calibrated, times the workers that
+/// share a processor and the slots that share a worker, because a slot may wait for the work done
 /// for all of them.
 fn own_allowance_s(job: &MeasureJob, cost: OwnCost) -> f64 {
     let sharing = (f64::from(job.workload.process_num) / host::processors() as f64).max(1.0);

@@ -43,7 +43,7 @@ pub(crate) trait Site: Sized {
         Ok(0.0)
     }
 
-    /// What looks for an issuer whether its reads are answered from memory.
+    /// What looks for a worker whether its reads are answered from memory.
     fn probe(&mut self) -> Probe {
         Probe::default()
     }

@@ -79,7 +79,7 @@ fn response_times_hold_the_service_and_the_queue() {
     server.script.service_us.store((SERVICE_MS * 1e3) as u64, SeqCst);
     let offered = offered(&server, &order(100.0, 3.0)).unwrap();
     let response = offered.load.response_ms.unwrap();
-    // M/D/1 at half load: 1.5 services; a busy machine adds to that and takes nothing away.
+    // M/D/1 at half load: 1.5 services; a busy host adds to that and takes nothing away.
     assert!(response.mean > 1.2 * SERVICE_MS, "{response:?}");
     assert!(response.p50 >= SERVICE_MS);
 }

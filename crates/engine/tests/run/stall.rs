@@ -72,7 +72,7 @@ impl<B: QueueBackend> QueueBackend for StallOnce<'_, B> {
     ) -> Result<(), EngineError> {
         let now = now_ns();
         if let Some(until_ns) = self.until_ns().filter(|until_ns| now < *until_ns) {
-            // The target keeps what it was asked; the issuer need wait no longer than it wants to.
+            // The target keeps what it was asked; the worker need wait no longer than it wants to.
             let left_ns = until_ns - now;
             sleep_until(now + patience_ns.map_or(left_ns, |patience_ns| patience_ns.min(left_ns)));
             return Ok(());
@@ -111,7 +111,7 @@ fn run<I: Issue>(
 }
 
 /// The 400 requests that become due during the stall are answered after it, or count with their age
-/// when the window closes: whatever else a busy machine adds, a hundredth of all waited for 0.9 s.
+/// when the window closes: whatever else a busy host adds, a hundredth of all waited for 0.9 s.
 fn shows_the_stall(name: &str, run: &Run) {
     let open = run.tally.open.as_ref().unwrap();
     let p99_ms = open.due_to_completed.quantile_ns(0.99) / 1e6;

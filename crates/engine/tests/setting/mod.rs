@@ -1,4 +1,4 @@
-//! What a run needs in a test: a job, and that it begins now, its issuers where the kernel puts them.
+//! What a run needs in a test: a job, and that it begins now, its workers where the kernel puts them.
 
 use leadline_base::clock::Clock;
 use leadline_engine::access::arrival::ArrivalStream;

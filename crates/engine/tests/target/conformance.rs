@@ -25,7 +25,7 @@ use leadline_engine::run::worker::{Blocking, Demand, OwnCost, Probe, Queued};
 use leadline_engine::target::virtual_time::{VirtualDevice, VirtualRun, simulate};
 use serde_json::{Value, json};
 
-/// The window ends when the rate is known, however little a busy machine gets done.
+/// The window ends when the rate is known, however little a busy host gets done.
 fn job(target: Value, backend: &str, direct: bool) -> Value {
     json!({
         "version": 1, "kind": "measure", "job_id": "j", "target": target,
@@ -136,7 +136,7 @@ fn the_result_agrees_with_itself() {
     each_real(|name, job| agrees(name, &result(&job)));
 }
 
-/// Most requests that two issuers, eight deep, can have in hand: each tells its counts a moment
+/// Most requests that two workers, eight deep, can have in hand: each tells its counts a moment
 /// after it has read the clock, so that what ended before the window may be told of inside it.
 const IN_HAND: f64 = 16.0;
 
@@ -203,7 +203,7 @@ const NO_DEVICE: &str = "no block device below the temporary directory (tmpfs)";
 fn writes_that_wait_are_on_the_device_when_they_are_counted() {
     let scratch = Scratch::new("waiting");
     each_waiting(&scratch, |name, mut job| {
-        // One issuer, one request after the other: no block is written twice before it is flushed.
+        // One worker, one request after the other: no block is written twice before it is flushed.
         job["workload"] = json!({
             "unique_bytes": 4 << 20, "size_mean": 8192, "size_dist": "fixed", "read_frac": 0.25,
             "seq_frac": 1.0, "process_num": 1, "queue_depth": job["workload"]["queue_depth"],
@@ -479,7 +479,7 @@ fn requests_across_the_edges_count_with_their_part_inside() {
 
 fn assert_accounted(run: &Run, slots: f64) {
     let window_ns = (run.window.closed_ns - run.window.opened_ns) as f64;
-    // Whatever kept an issuer is counted as its own, so that nothing is missing on a busy machine.
+    // Whatever kept a worker is counted as its own, so that nothing is missing on a busy host.
     let accounted = (run.tally.waiting_ns() + run.tally.own_ns as f64) / (slots * window_ns);
     assert!((accounted - 1.0).abs() < 1e-9, "{accounted}");
 }

@@ -274,7 +274,7 @@ fn writes_that_must_be_on_stable_storage_are_asked_for_it() {
     job["backend"]["sync"] = json!({"kind": "fsync", "each": 4});
     let (bytes, writes) = heads(&job);
     let commits = (bytes - writes * unstable) / commit;
-    // Each of the two issuers may be anywhere between two COMMITs at either edge, here and where
+    // Each of the two workers may be anywhere between two COMMITs at either edge, here and where
     // the bytes of one were taken from as many writes.
     let edges = 2.0 + 2.0 * commits / synced;
     assert!((commits - writes / 4.0).abs() <= edges, "{commits} COMMITs of {writes} writes");

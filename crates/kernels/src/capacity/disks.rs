@@ -142,7 +142,7 @@ impl Disks<'_> {
         Ok(buffers)
     }
 
-    /// Lets go of what the file cache holds of them, so that a disk is read and not the cache.
+    /// Lets go of what the page cache holds of them, so that a disk is read and not the cache.
     fn forget(&self, scratch: &Scratch) -> Result<(), EngineError> {
         for (_, file) in files_of(&scratch.extents())? {
             // SAFETY: a valid descriptor; advice only.

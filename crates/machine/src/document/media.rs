@@ -31,7 +31,7 @@ pub struct Tier {
     /// What becomes of writes.
     #[serde(default)]
     pub writes: TierWrites,
-    /// An issuer that runs on for so long goes past the flash; 0 for never.
+    /// A worker that runs on for so long goes past the flash; 0 for never.
     #[serde(default)]
     pub sequential_cutoff_bytes: u64,
     /// Share of the flash that may be dirty; beyond it writes go past.

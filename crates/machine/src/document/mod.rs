@@ -14,14 +14,14 @@ pub use media::{
     Array, ArrayKind, Disk, DiskQueue, Flash, ServiceShape, Slc, Station, Tier, TierWrites,
 };
 
-/// What a machine is made of, from the issuers down. Exactly one of `disk`, `flash` and `station`
+/// What a machine is made of, from the workers down. Exactly one of `disk`, `flash` and `station`
 /// is given: what lies at the bottom, each member of the array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// What issuers share.
+    /// What workers share.
     pub processors: Processors,
-    /// The file cache in the host's memory.
+    /// The page cache in the host's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<PageCache>,
     /// The way to a server.
@@ -223,7 +223,7 @@ pub struct Neighbour {
     /// Bytes of each.
     #[serde(default = "page")]
     pub size_bytes: u64,
-    /// Share of reads.
+    /// Read fraction.
     #[serde(default = "full")]
     pub read_frac: f64,
     /// Share of the processors' time that it takes while busy.

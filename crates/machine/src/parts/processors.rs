@@ -5,7 +5,7 @@ use crate::calendar::Event;
 use crate::document::Processors as Document;
 use crate::io::{Hub, IoId, Part, PartId, Span, ns, transfer_ns};
 
-/// Processors that issuers share.
+/// Processors that workers share.
 #[derive(Debug)]
 pub(crate) struct Processors {
     below: PartId,

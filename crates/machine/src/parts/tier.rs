@@ -32,7 +32,7 @@ pub(crate) struct Tier {
     dirty_max: usize,
     cursor: u64,
     cleaning: u32,
-    /// Of each issuer: where its next sequential request begins, and the bytes in a row so far.
+    /// Of each worker: where its next sequential request begins, and the bytes in a row so far.
     runs: Vec<(u64, u64)>,
     lookups: (u64, u64),
 }

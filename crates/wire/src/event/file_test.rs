@@ -77,7 +77,7 @@ pub struct DriveRun {
     pub sync_s: f64,
     /// Processor seconds of the program, the kernel's on its behalf included.
     pub cpu_s: f64,
-    /// Share of the file that lay in the file cache when a read began; null for a write, or when
+    /// Share of the file that lay in the page cache when a read began; null for a write, or when
     /// that cannot be known.
     #[schemars(transform = bounded(ranges::SHARE))]
     pub cached_share: Option<f64>,

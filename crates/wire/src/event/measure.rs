@@ -93,10 +93,10 @@ pub struct Realised {
     pub size_mean: f64,
     /// Coefficient of variation of the lengths.
     pub size_cv: f64,
-    /// Share of reads.
+    /// Read fraction.
     #[schemars(transform = bounded(ranges::SHARE))]
     pub read_frac: f64,
-    /// Share of sequential requests.
+    /// Sequential fraction.
     #[schemars(transform = bounded(ranges::SHARE))]
     pub seq_frac: f64,
 }
@@ -141,9 +141,9 @@ pub struct SpansUs {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FellShort {
-    /// Every issuer was still waiting for the target when requests became due.
+    /// Every worker was still waiting for the target when requests became due.
     Target,
-    /// An issuer was free and did not send in time.
+    /// A worker was free and did not send in time.
     Generator,
 }
 
@@ -156,9 +156,9 @@ pub struct Offered {
     pub rate_per_s: f64,
     /// Requests that became due within the window.
     pub due: u64,
-    /// Of those, sent more than a millisecond late because every issuer was waiting for the target.
+    /// Of those, sent more than a millisecond late because every worker was waiting for the target.
     pub late_target: u64,
-    /// Of those, sent more than a millisecond late although an issuer was free.
+    /// Of those, sent more than a millisecond late although a worker was free.
     pub late_generator: u64,
     /// Of those, not sent when the window closed.
     pub missed: u64,
@@ -174,7 +174,7 @@ pub struct Offered {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CachedShareFrom {
-    /// Requests looked up in the file cache just before they were made.
+    /// Requests looked up in the page cache just before they were made.
     Residency,
     /// The block device's counters alone.
     Device,
@@ -186,7 +186,7 @@ pub enum CachedShareFrom {
 pub struct Provenance {
     /// Bytes this process made the block layer move (`/proc/self/io`).
     pub process_bytes: Option<MovedBytes>,
-    /// Reads whose bytes were looked up in the file cache just before they were made.
+    /// Reads whose bytes were looked up in the page cache just before they were made.
     pub probed: u64,
     /// Share of those bytes found there, read-ahead's work included.
     #[schemars(transform = bounded(ranges::SHARE))]
@@ -194,7 +194,7 @@ pub struct Provenance {
     /// Requests at places drawn at random that were looked up, writes too.
     pub probed_random: u64,
     /// Share of their bytes found there. Nothing fetches ahead of such a request, so where places
-    /// are drawn uniformly this is the share of the data that the file cache held.
+    /// are drawn uniformly this is the share of the data that the page cache held.
     #[schemars(transform = bounded(ranges::SHARE))]
     pub found_random_share: Option<f64>,
     /// What `cached_share` rests on.
@@ -265,13 +265,13 @@ pub struct WrittenBytes {
     pub workload: u64,
 }
 
-/// Where the issuers ran.
+/// Where the workers ran.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Placed {
-    /// Whether every issuer had a processor of its own.
+    /// Whether every worker had a processor of its own.
     pub pinned: bool,
-    /// The processors, in the order of the issuers; empty when they were free.
+    /// The processors, in the order of the workers; empty when they were free.
     pub cpus: Vec<usize>,
 }
 
@@ -279,7 +279,7 @@ pub struct Placed {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Generator {
-    /// Requests per second it reached against nothing.
+    /// Requests per second it reached with the null backend.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub ceiling_iops: f64,
     /// Whether this run is within 20 % of that.
@@ -343,7 +343,7 @@ pub struct MeasureResult {
     pub cpu_user: f64,
     /// CPU seconds in the kernel per second of window.
     pub cpu_system: f64,
-    /// Share of the issuers' wall time spent inside I/O calls (CP94 Fig. 1).
+    /// Share of the workers' wall time spent inside I/O calls (CP94 Fig. 1).
     #[schemars(transform = bounded(ranges::SHARE))]
     pub io_share: f64,
     /// What of process_num x queue_depth x time is not accounted for; 0 is perfect.
@@ -355,7 +355,7 @@ pub struct MeasureResult {
     /// Share of the bytes read that did not come from the device.
     #[schemars(transform = bounded(ranges::SHARE))]
     pub cached_share: Option<f64>,
-    /// File cache charged to the engine's cgroup at the window's end.
+    /// Page cache charged to the engine's cgroup at the window's end.
     pub cache_resident_bytes: Option<u64>,
     /// CPU seconds per second used by everybody else during the window.
     pub foreign_cpu: Option<f64>,
@@ -388,7 +388,7 @@ pub struct MeasureResult {
     pub written_bytes: WrittenBytes,
     /// What else the machine did.
     pub other_load: OtherLoad,
-    /// Where the issuers ran.
+    /// Where the workers ran.
     pub placement: Option<Placed>,
     /// The load generator against its own limit; null when that was not measured.
     pub generator: Option<Generator>,
@@ -460,6 +460,6 @@ pub struct OtherLoad {
     pub memory_pressure: Option<f64>,
     /// Processor seconds per second that the hypervisor gave to others.
     pub steal_cpu: Option<f64>,
-    /// Runnable tasks when the window closed, the issuers included.
+    /// Runnable tasks when the window closed, the workers included.
     pub runnable: Option<u64>,
 }

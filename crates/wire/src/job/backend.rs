@@ -12,13 +12,13 @@ use crate::schema::bounded;
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendName {
-    /// `pread(2)` and `pwrite(2)`, one outstanding request per issuer.
+    /// `pread(2)` and `pwrite(2)`, one outstanding request per worker.
     Pread,
-    /// `io_uring`, up to `queue_depth` outstanding requests per issuer.
+    /// `io_uring`, up to `queue_depth` outstanding requests per worker.
     Uring,
-    /// Copies from and to a shared mapping of the file (AD98 §3), one at a time per issuer.
+    /// Copies from and to a shared mapping of the file (AD98 §3), one at a time per worker.
     Mmap,
-    /// READ and WRITE calls of NFS version 3, up to `queue_depth` outstanding per issuer.
+    /// READ and WRITE calls of NFS version 3, up to `queue_depth` outstanding per worker.
     Nfs,
     /// Requests that return at once.
     Null,
@@ -39,7 +39,7 @@ impl BackendName {
 pub struct BackendChoice {
     /// Which one.
     pub name: BackendName,
-    /// Bypass the file cache (`O_DIRECT`).
+    /// Bypass the page cache (`O_DIRECT`).
     #[serde(default)]
     pub direct: bool,
     /// Which writes wait for the device; not with the backend null.
@@ -67,11 +67,11 @@ pub struct Content {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WriteSync {
-    /// None: the file cache writes them out when it likes.
+    /// None: the page cache writes them out when it likes.
     None {},
     /// Every one (`O_DSYNC`).
     Dsync {},
-    /// Each issuer calls `fsync` after this many of its writes; the last of them waits for it.
+    /// Each worker calls `fsync` after this many of its writes; the last of them waits for it.
     Fsync {
         /// Writes from one `fsync` to the next, 1 for all.
         #[schemars(transform = bounded(ranges::FSYNC_EACH))]

@@ -34,18 +34,18 @@ pub struct MeasureJob {
     /// What makes a request due.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// Which processors the issuers run on.
+    /// Which processors the workers run on.
     #[serde(default)]
     pub placement: Placement,
     /// Random writes before the warm-up, until the rate has reached its plateau; of a directory.
     #[serde(default)]
     pub precondition: Option<Precondition>,
-    /// Requests per second that this host's generator reached against nothing with as many
-    /// issuers; a run within 20 % of it is marked generator-bound.
+    /// Requests per second that this host's generator reached with the null backend with as many
+    /// workers; a run within 20 % of it is marked generator-bound.
     #[serde(default)]
     #[schemars(transform = bounded(ranges::CEILING_IOPS))]
     pub ceiling_iops: Option<f64>,
-    /// Streams that take the place of the workload's sizes, places and shares; its data, issuers
+    /// Streams that take the place of the workload's sizes, places and shares; its data, workers
     /// and pauses are theirs together.
     #[serde(default)]
     #[schemars(transform = counted(ranges::STREAMS))]
@@ -100,13 +100,13 @@ pub enum Arrivals {
     Closed {},
     /// A clock that ticks evenly, whatever has completed: open loop.
     Constant {
-        /// Requests due per second, all issuers together.
+        /// Requests due per second, all workers together.
         #[schemars(transform = bounded(ranges::WORKLOAD_RATE_PER_S))]
         rate_per_s: f64,
     },
     /// A Poisson process: open loop.
     Poisson {
-        /// Requests due per second in the mean, all issuers together.
+        /// Requests due per second in the mean, all workers together.
         #[schemars(transform = bounded(ranges::WORKLOAD_RATE_PER_S))]
         rate_per_s: f64,
     },
@@ -129,7 +129,7 @@ impl Arrivals {
     }
 }
 
-/// Which processors the issuers run on.
+/// Which processors the workers run on.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
@@ -175,7 +175,7 @@ pub struct Limits {
     pub total_s_max: f64,
     /// The run ends with the window or after so many requests, and none of them is a warm-up's: a
     /// program from its beginning to its end. With `warm_up_s_max` 0 it begins with nothing of its
-    /// data in the file cache; else with what a pass over them leaves there. Of a directory.
+    /// data in the page cache; else with what a pass over them leaves there. Of a directory.
     #[serde(default)]
     #[schemars(transform = bounded(ranges::OPERATIONS))]
     pub operations_max: Option<u64>,
@@ -222,7 +222,7 @@ impl MeasureJob {
             "workload.queue_depth",
             workload.queue_depth,
             &format!(
-                "1 with the backend {}, which keeps one request outstanding per issuer",
+                "1 with the backend {}, which keeps one request outstanding per worker",
                 backend.name()
             ),
             "raise process_num instead, or choose the backend uring",
@@ -259,7 +259,7 @@ impl MeasureJob {
             self.limits.operations_max.is_none() || matches!(self.target, Target::Directory { .. }),
             "limits.operations_max",
             "given",
-            "absent unless the target is a directory, whose file cache can be emptied of its data",
+            "absent unless the target is a directory, whose page cache can be emptied of its data",
             "leave it out",
         )?;
         if let Some(ceiling_iops) = self.ceiling_iops {

@@ -144,9 +144,9 @@ fn stripe_bytes() -> u64 {
 pub struct Io {
     /// How the input is read.
     pub read: ReadBy,
-    /// Whether `uring` reads past the file cache.
+    /// Whether `uring` reads by direct I/O.
     pub read_direct: bool,
-    /// Whether writes go past the file cache.
+    /// Whether writes use direct I/O.
     pub write_direct: bool,
     /// Reads, and writes, outstanding on each disk.
     #[schemars(transform = bounded(ranges::STREAM_DEPTH))]

@@ -50,11 +50,11 @@ pub struct SizeShare {
 pub enum Places {
     /// Anywhere in its data, each place as likely as any other.
     Uniform {
-        /// Probability that a request starts where the issuer's last of this stream ended.
+        /// Probability that a request starts where the worker's last of this stream ended.
         #[schemars(transform = bounded(ranges::SHARE))]
         seq_frac: f64,
     },
-    /// Round and round; each issuer has a part of the data.
+    /// Round and round; each worker has a part of the data.
     Loop {
         /// In an order that is the same each time and has no neighbours.
         scattered: bool,
@@ -101,7 +101,7 @@ pub struct Pieces {
     /// one.
     #[schemars(transform = bounded(ranges::WORKLOAD_BYTES))]
     pub bytes: u64,
-    /// How many an issuer is in at a time; which of them goes on is drawn anew each time.
+    /// How many a worker is in at a time; which of them goes on is drawn anew each time.
     #[schemars(transform = bounded(ranges::PIECES))]
     pub at_once: u32,
 }

@@ -26,7 +26,7 @@ pub enum SizeDist {
     Histogram(#[schemars(transform = counted(ranges::STREAM_SIZES))] Vec<SizeShare>),
 }
 
-/// The five parameters of CP94 §5, CP93's think time, and the queue depth of one issuer.
+/// The five parameters of CP94 §5, CP93's think time, and the queue depth of one worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -42,17 +42,17 @@ pub struct Workload {
     /// Probability that a request starts where this process's previous one ended.
     #[schemars(transform = bounded(ranges::SHARE))]
     pub seq_frac: f64,
-    /// Issuers at once.
+    /// Workers at once.
     #[schemars(transform = bounded(ranges::PROCESSES))]
     pub process_num: u32,
     /// Distribution of request sizes.
     #[serde(default)]
     pub size_dist: SizeDist,
-    /// Requests outstanding per issuer; pread and mmap allow 1.
+    /// Requests outstanding per worker; pread and mmap allow 1.
     #[serde(default = "one")]
     #[schemars(transform = bounded(ranges::QUEUE_DEPTH))]
     pub queue_depth: u32,
-    /// Pause of an issuer between a completion and its next request, in seconds.
+    /// Pause of a worker between a completion and its next request, in seconds.
     #[serde(default)]
     #[schemars(transform = bounded(ranges::THINK_S))]
     pub think_time_s: f64,
@@ -76,7 +76,7 @@ impl Workload {
         within("workload.size_mean", self.size_mean, &ranges::WORKLOAD_BYTES, bytes)?;
         within("workload.read_frac", self.read_frac, &ranges::SHARE, "1 for reads only")?;
         within("workload.seq_frac", self.seq_frac, &ranges::SHARE, "0 for random places only")?;
-        let issuers = "the number of issuers";
+        let issuers = "the number of workers";
         within("workload.process_num", self.process_num, &ranges::PROCESSES, issuers)?;
         let depth = "1 for one request at a time";
         within("workload.queue_depth", self.queue_depth, &ranges::QUEUE_DEPTH, depth)?;

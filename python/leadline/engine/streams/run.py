@@ -19,7 +19,7 @@ from leadline.record.streaming import StreamResult
 from leadline.units import format_bytes
 
 GROUP_SPARE_BYTES = 64 * 2**20
-"""The program, its stacks and a little file cache need room beside the kernel's memory."""
+"""The program, its stacks and a little page cache need room beside the kernel's memory."""
 
 
 class Streams(Protocol):
@@ -48,7 +48,7 @@ def open_streams(
     """Run jobs until the block ends; then no process is left.
 
     Args:
-        cache_limit_bytes: put the engine into a memory cgroup of this size, its file cache counted.
+        cache_limit_bytes: put the engine into a memory cgroup of this size, its page cache counted.
         command: the engine, for tests.
 
     Raises:

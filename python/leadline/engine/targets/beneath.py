@@ -237,7 +237,7 @@ def open_input(path: str | Path) -> int:
 
 
 def drop_cached(folder: Folder) -> None:
-    """Bring every file below a directory to the disk and out of the file cache."""
+    """Bring every file below a directory to the disk and out of the page cache."""
     for _, _, names, at in os.fwalk(".", dir_fd=folder.fd):
         for name in names:
             fd = os.open(name, os.O_RDONLY | _WITHOUT_WAITING | _ALWAYS, dir_fd=at)

@@ -56,18 +56,16 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return self.text.rstrip(":")
 
     def require_direct(self) -> None:
-        """Look whether requests can go past the file cache.
+        """Look whether requests can use direct I/O.
 
         Raises:
             TargetRefused: they cannot.
 
         """
-        raise TargetRefused(
-            f"--direct goes past the file cache, and {self.text} has no file: leave it out"
-        )
+        raise TargetRefused(f"--direct uses direct I/O, and {self.text} has no file: leave it out")
 
     def require_own_cache(self) -> None:
-        """Look whether memory of this machine is its file cache, which could be capped.
+        """Look whether memory of this machine is its page cache, which could be capped.
 
         Raises:
             CacheLimitRefused: it is not.
@@ -116,7 +114,7 @@ class Directory(Target, frozen=True, kw_only=True):
         """Files that are memory have no cache before them."""
         if is_in_memory(self.path):
             raise CacheLimitRefused(
-                f"--cache-limit caps the file cache, and {self.text} has none: its file system is "
+                f"--cache-limit caps the page cache, and {self.text} has none: its file system is "
                 "memory itself, and a cap would end the engine. Leave --cache-limit out"
             )
 
@@ -136,14 +134,14 @@ class NfsExport(Target, frozen=True, kw_only=True):
     def require_direct(self) -> None:
         """The client keeps nothing."""
         raise TargetRefused(
-            f"--direct goes past the file cache, and the client of {self.text} has none; the "
+            f"--direct uses direct I/O, and the client of {self.text} has none; the "
             "server's cannot be passed by from here: leave it out"
         )
 
     def require_own_cache(self) -> None:
         """The cache is the server's."""
         raise CacheLimitRefused(
-            "--cache-limit caps this machine's memory, and the client here keeps no file cache: "
+            "--cache-limit caps this machine's memory, and the client here keeps no page cache: "
             "the cache is the server's, cap it there"
         )
 

@@ -20,8 +20,8 @@ from leadline.stats import student_t
 def sync_term(phases: Sequence[PhaseFound], levels: Levels, access: Access) -> Term:
     """Return the syncs' time, from a survey whose writes waited for the device.
 
-    A survey whose issuers sync after every N writes says what N writes and a sync take; a read of
-    the same bytes that is found in the file cache takes what the copying does. The difference is
+    A survey whose workers sync after every N writes says what N writes and a sync take; a read of
+    the same bytes that is found in the page cache takes what the copying does. The difference is
     what a sync of as many dirty bytes adds.
     """
     calls = sum(phase.syncs for phase in phases)
@@ -219,7 +219,7 @@ def _unused_since_begun(ages: Floats, seen_again: float) -> Floats:
     """The same of a uniform stream that began with nothing used, in its times between uses.
 
     Its references are evenly spread over as long as it ran, x: of those at time a the share
-    exp(-a) are first touches, 1 - (1 - exp(-x)) / x in all are none, and of one that has been
+    exp(-a) are compulsory misses, 1 - (1 - exp(-x)) / x in all are none, and of one that has been
     running for longer than an age t the share 1 - exp(-t) was used again within it.
     """
     low, high = 1e-6, 1e6

@@ -201,7 +201,7 @@ class _Asked:
     levels: Levels
     waits: bool
     """Whether the survey's writes waited for the device: what others cost is then what a copy
-    into the file cache does, as that of a read found there; a sync is a term of its own."""
+    into the page cache does, as that of a read found there; a sync is a term of its own."""
 
     def __post_init__(self) -> None:
         self.costs = self.levels.costs([self._kind(use) for use in self.uses])

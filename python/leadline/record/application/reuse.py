@@ -17,7 +17,7 @@ class AtDistance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MissRatio(msgspec.Struct, frozen=True, kw_only=True):
-    """Misses of one size of cache, first touches included."""
+    """Misses of one size of cache, compulsory misses included."""
 
     cache_bytes: int
     lru: float
@@ -69,7 +69,7 @@ class Reuse(msgspec.Struct, frozen=True, kw_only=True):
     def two_lists_misses(self, cache_bytes: float) -> float | None:
         """Return the miss ratio under Linux's two lists, between the sizes that were simulated.
 
-        Of a cache that holds all it is that of first touches; None below the smallest size.
+        Of a cache that holds all it is that of compulsory misses; None below the smallest size.
         """
         known = [point for point in self.points if point.two_lists is not None]
         if known and cache_bytes > known[-1].cache_bytes >= self.unique_pages * self.page_bytes:

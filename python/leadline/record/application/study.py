@@ -18,7 +18,7 @@ class TraceFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     format: str
     below_the_cache: bool
-    """Its requests missed a file cache already."""
+    """Its requests missed a page cache already."""
     times: Literal["none", "whole seconds", "known"]
     timed: int
     """Requests and calls whose duration it says."""

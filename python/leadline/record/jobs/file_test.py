@@ -24,7 +24,7 @@ class DriveRun(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float
     """Processor seconds of the program, the kernel's on its behalf included."""
     cached_share: float | None
-    """Share of the file in the file cache when a read began; None for writes or when unknown."""
+    """Share of the file in the page cache when a read began; None for writes or when unknown."""
 
 
 class RawRun(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class FileRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cached_share(self) -> float | None:
-        """The largest share that any drive's file had in the file cache when a read began."""
+        """The largest share that any drive's file had in the page cache when a read began."""
         known = [one.cached_share for one in self.drives if one.cached_share is not None]
         return max(known, default=None)
 

@@ -19,7 +19,7 @@ class Uniform(msgspec.Struct, frozen=True, tag_field="kind", tag="uniform"):
     """Anywhere, each place as likely as any other."""
 
     seq_frac: float = 0.0
-    """Share of requests that go on where the issuer's last of this stream ended."""
+    """Share of requests that go on where the worker's last of this stream ended."""
 
 
 class Pieces(msgspec.Struct, frozen=True):
@@ -27,11 +27,11 @@ class Pieces(msgspec.Struct, frozen=True):
 
     bytes: int
     at_once: int = 1
-    """How many an issuer is in at a time; which goes on is drawn anew each time."""
+    """How many a worker is in at a time; which goes on is drawn anew each time."""
 
 
 class Loop(msgspec.Struct, frozen=True, tag_field="kind", tag="loop"):
-    """Round and round; each issuer has a part of the data."""
+    """Round and round; each worker has a part of the data."""
 
     scattered: bool = False
     """In an order without neighbours."""

@@ -35,7 +35,7 @@ from leadline.studies.application.synthetic import Synthetic
 from leadline.studies.application.trace import Trace, TraceRefused, require_requests
 from leadline.units import format_bytes, say_percent
 
-# A phase that was run, beside its description: rate, what the file cache held, time in I/O.
+# A phase that was run, beside its description: rate, what the page cache held, time in I/O.
 
 
 class Beside(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,12 +46,12 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     requests_per_s: Interval
     described_per_s: float | None
     in_io: float
-    """Share of the issuers' time."""
+    """Share of the workers' time."""
     described_in_io: float | None
     miss_ratio: float | None
     """Of the bytes read; None where nothing tells."""
     like_cache_bytes: float | None
-    """Size of the LRU cache that would miss as much, first touches left out."""
+    """Size of the LRU cache that would miss as much, compulsory misses left out."""
     weights_error: float
     """Largest difference between a stream's share of the requests and the one asked."""
     begun_again: int
@@ -120,14 +120,14 @@ def say_beside(found: Beside) -> Iterator[str]:
     traced = (
         "" if found.described_in_io is None else f"; {say_percent(found.described_in_io)} traced"
     )
-    yield f"It was in I/O for {say_percent(found.in_io)} of the issuers' time{traced}."
+    yield f"It was in I/O for {say_percent(found.in_io)} of the workers' time{traced}."
     if found.miss_ratio is not None:
         like = (
             ""
             if found.like_cache_bytes is None
             else (
-                f", as of an LRU cache of {format_bytes(found.like_cache_bytes)} (first touches "
-                "left out)"
+                f", as of an LRU cache of {format_bytes(found.like_cache_bytes)} (compulsory "
+                "misses left out)"
             )
         )
         yield f"{say_percent(found.miss_ratio)} of the bytes read came from the device{like}."

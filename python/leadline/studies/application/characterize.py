@@ -155,7 +155,7 @@ IN_IO_MIN = 0.05
 """Below it what storage does hardly matters to the application."""
 FIRST_TOUCHES_MAX = 0.5
 NOTHING_TO_SAVE = 0.99
-"""First touches of all references."""
+"""Compulsory misses of all references."""
 FEW_AGAIN = 0.3
 """Of a stream's references: with fewer of pages that were used before, its size is a guess."""
 _UNSEEN = {
@@ -164,7 +164,7 @@ _UNSEEN = {
     "msync": "mapped file was made safe (msync), whose writes are not seen",
     "O_DSYNC": "file was opened so that each write waits until it is safe (O_DSYNC, O_SYNC)",
     "libaio": "call handed requests to libaio, which is not read",
-    "O_DIRECT": "file was opened past the file cache (O_DIRECT), which holds none of it",
+    "O_DIRECT": "file was opened for direct I/O (O_DIRECT), which holds none of it",
     "wait": "pause was written, which has no request to belong to",
     "MPI-IO": "request of MPI-IO is left out: those of POSIX that it became are there",
 }

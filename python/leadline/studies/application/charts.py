@@ -24,7 +24,7 @@ LRU, TWO_LISTS = "LRU", "Linux's two lists"
 
 
 def miss_ratio_chart(study: Application) -> alt.LayerChart:
-    """Draw misses over the size of a file cache, under LRU and under the kernel's two lists."""
+    """Draw misses over the size of a page cache, under LRU and under the kernel's two lists."""
     points = study.found.reuse.points
     rows = [
         {
@@ -43,7 +43,7 @@ def miss_ratio_chart(study: Application) -> alt.LayerChart:
         ]
         if ratio is not None
     ]
-    x = bytes_x([float(point.cache_bytes) for point in points], "Size of a file cache (log scale)")
+    x = bytes_x([float(point.cache_bytes) for point in points], "Size of a page cache (log scale)")
     y = alt.Y(
         "y:Q",
         scale=alt.Scale(domain=[0, 1], nice=False),
@@ -77,15 +77,15 @@ def miss_ratio_chart(study: Application) -> alt.LayerChart:
 
 
 def _floor(study: Application, y: alt.Y) -> list[AnyChart]:
-    """Mark the first touches, below which no cache comes."""
+    """Mark the compulsory misses, below which no cache comes."""
     share = study.found.reuse.first_touches
-    row = {"y": share, "words": f"first touches: {say_percent(share)}"}
+    row = {"y": share, "words": f"compulsory misses: {say_percent(share)}"}
     tip = alt.Tooltip("words:N", title="No cache misses fewer")
     return [alt.Chart(values([row])).mark_rule(style="border").encode(y=y, tooltip=tip)]
 
 
 def _title(study: Application) -> str:
-    return f"What file caches miss of {study.start.system}"
+    return f"What page caches miss of {study.start.system}"
 
 
 def _subtitle(study: Application) -> str:
@@ -97,7 +97,7 @@ def _subtitle(study: Application) -> str:
     )
     return (
         f"{reuse.references:,} references to pages of {format_bytes(reuse.page_bytes)}; {whole}. "
-        "Dashed: first touches, which no cache saves."
+        "Dashed: compulsory misses, which no cache saves."
     )
 
 

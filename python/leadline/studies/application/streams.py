@@ -1,7 +1,7 @@
 """A part of a trace as streams: requests that come back to the same data in the same way.
 
 Reads and writes of each octave of sizes are classes whose reuse is a mixture of its own
-(`leadline.stats.reuse_times`). What is alike in several classes is one stream with a share of reads
+(`leadline.stats.reuse_times`). What is alike in several classes is one stream with a read fraction
 and several sizes, when it can be the same data.
 """
 
@@ -231,7 +231,7 @@ def _begins_frac(read_frac: float, part: Part) -> float:
 
 
 def _seq_frac(group: Sequence[_Own], requests: float, part: Part) -> float:
-    """Share of sequential requests, without those that are so by chance."""
+    """Sequential fraction, without those that are so by chance."""
     found = sum(own.sum_sequential() for own in group) / part.rate / requests
     if group[0].component.kind != "uniform":
         return min(1.0, found)
@@ -278,7 +278,7 @@ def _sizes(group: Sequence[_Own], part: Part) -> tuple[SizeCount, ...]:
 
 
 def _moved(made: list[Stream], groups: list[list[_Own]], part: Part) -> list[Stream]:
-    """Mark streams whose data moves on; the first touches there are theirs, and no data used once.
+    """Mark streams whose data moves on; first touches there are theirs, and no data used once.
 
     A standing stream of U pages uses no more than U again at its own pace. One that touches more
     passes over its data.

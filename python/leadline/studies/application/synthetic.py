@@ -52,7 +52,7 @@ class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
 
     phase: PhaseFound
     workload: Workload
-    """The data of all streams, the issuers and their pauses; its other numbers are means."""
+    """The data of all streams, the workers and their pauses; its other numbers are means."""
     streams: tuple[StreamAsked, ...]
     arrivals: Arrivals
     sync: str
@@ -298,7 +298,7 @@ def _arrivals(phase: PhaseFound) -> Arrivals:
 
 
 def _think_s(phase: PhaseFound, processes: int) -> float:
-    """Return the pause of an issuer between two requests: what is neither I/O nor another call."""
+    """Return the pause of a worker between two requests: what is neither I/O nor another call."""
     length = _length_s(phase)
     if length is not None and phase.in_io is not None and processes == 1:
         return length * (1 - phase.in_io) / phase.requests
@@ -360,7 +360,7 @@ def _whole_losses(phase: PhaseFound, *, cold: bool) -> Iterator[Finding]:
         yield Finding.of(
             "not_mapped",
             what=(
-                "what exactly earlier phases left in the file cache; a run begins with "
+                "what exactly earlier phases left in the page cache; a run begins with "
                 + ("nothing of its data there" if cold else "as much of its data there as has room")
             ),
         )

@@ -1,4 +1,4 @@
-"""The file cache of a system: how large for reads and for writes, and what it does with writes.
+"""The page cache of a system: how large for reads and for writes, and what it does with writes.
 
 in_survey  what a survey says of it: pure
 find       measurements to findings: pure

@@ -1,4 +1,4 @@
-"""The file cache of one system: throughput of reads alone and of writes alone over bytes touched.
+"""The page cache of one system: throughput of reads alone and of writes alone over the working set.
 
 CP94 Fig. 8 (Sprite and Ultrix) has one curve of half reads and half writes; taken apart, the two
 sizes of such a cache are two borders.
@@ -46,7 +46,7 @@ def cache_chart(study: CacheStudy) -> alt.LayerChart | None:
     least, most = throughput_range(study.curves)
     x = bytes_x(
         [point.x for curve in study.curves for point in curve.points],
-        "Bytes touched (unique_bytes, log scale)",
+        "Working set (unique_bytes, log scale)",
     )
     y = throughput_y(least, most, headroom=1.2, log=wants_log(least, most))
     layers = [*_size_layers(study.cache, x), *_curves(study.curves, x, y)]
@@ -66,7 +66,7 @@ def _title(study: CacheStudy) -> str:
         if size.bytes is not None
     ]
     held = f"holds {' and '.join(sizes)}" if sizes else "no border shown"
-    return f"File cache of {study.start.system}: {held}, {found.policy.value}"
+    return f"Page cache of {study.start.system}: {held}, {found.policy.value}"
 
 
 def _curves(curves: Sequence[Curve], x: alt.X, y: alt.Y) -> list[AnyChart]:
@@ -104,10 +104,10 @@ def _size_layers(found: FileCache, x: alt.X) -> list[AnyChart]:
     return border_marks(sizes, x, "Held (95 %)", label_y=lambda index: 2 + 16 * index)
 
 
-# A study of a file cache as a file: the page, or the chart.
+# A study of a page cache as a file: the page, or the chart.
 
 _FORMS = Forms(
-    "a study of a file cache",
+    "a study of a page cache",
     ".html, .svg, .png or .pdf",
     nothing="nothing was measured yet: go on with leadline cache … --resume",
 )
@@ -147,8 +147,8 @@ def cache_page(study: CacheStudy) -> PlainPage:
     told = [*(disciplines.sentences if disciplines else ())]
     told += [study.flusher.sentence] if study.flusher else []
     return PlainPage(
-        brand="file cache",
-        title=f"File cache of {start.system}",
+        brand="page cache",
+        title=f"Page cache of {start.system}",
         sub=f"{start.target} · {start.started_at[:10]} · study {start.study_id[:8]}",
         status=study.status,
         sentences=[*found.sentences, *told, *(f"n.m.: {why}." for why in study.left_out)],

@@ -1,4 +1,4 @@
-"""`leadline cache TARGET`: how large is the file cache, and what does it do with writes?"""
+"""`leadline cache TARGET`: how large is the page cache, and what does it do with writes?"""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Find the file cache: its size for reads and for writes, and its write policy.
+    """Find the page cache: its size for reads and for writes, and its write policy.
 
     Example: leadline cache /data --cache-limit 512MiB
     """

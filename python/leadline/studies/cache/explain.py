@@ -1,4 +1,4 @@
-"""From measurements of one system to its file cache: sizes, policy and the evidence for it."""
+"""From measurements of one system to its page cache: sizes, policy and the evidence for it."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ from leadline.units import format_bytes
 def find_file_cache(
     points: Sequence[Measurement], *, memory_bytes: int | None, seed: int
 ) -> FileCache:
-    """Find the file cache in measurements of one system.
+    """Find the page cache in measurements of one system.
 
     Sizes come from points of reads alone and of writes alone over unique_bytes; rates from places
     where both were measured. Whatever else is among `points` is left alone.
 
     Args:
         points: measurements of one system under one discipline.
-        memory_bytes: memory that could hold file cache, when it is known.
+        memory_bytes: memory that could hold page cache, when it is known.
         seed: of the intervals' bootstrap.
 
     """
@@ -190,7 +190,7 @@ def _none(reason: str) -> CacheSize:
     return CacheSize(bytes=None, memory_frac=None, reason=reason)
 
 
-# What a survey, made for another purpose, says of the file cache.
+# What a survey, made for another purpose, says of the page cache.
 #
 # Its curve over unique_bytes mixes reads and writes, so that one border cannot tell them apart;
 # only a level whose reads stay in memory while its writes go to the device shows two sizes (Sprite,
@@ -202,7 +202,7 @@ HELD_MIN = 0.9
 
 
 def find_in_survey(survey: Survey, points: Sequence[Measurement]) -> FileCache:
-    """Find the file cache in a survey, finished or not; pure.
+    """Find the page cache in a survey, finished or not; pure.
 
     Args:
         survey: the explained survey.
@@ -281,7 +281,7 @@ def _sizes(
 
 
 def _no_size(survey: Survey, points: Sequence[Measurement], memory_bytes: int | None) -> str:
-    """Say why no border of this survey is the file cache's end; empty where one is."""
+    """Say why no border of this survey is the page cache's end; empty where one is."""
     if not survey.borders:
         return "this survey found no border"
     if any(border.basis == "counted" for border in survey.borders):
@@ -294,13 +294,13 @@ def _no_size(survey: Survey, points: Sequence[Measurement], memory_bytes: int | 
     if memory_bytes is not None and border > memory_bytes:
         return (
             f"the border found at {format_bytes(border)} lies beyond the memory of "
-            f"{format_bytes(memory_bytes)}, so that it is not the file cache's"
+            f"{format_bytes(memory_bytes)}, so that it is not the page cache's"
         )
     return ""
 
 
 def _last_holding_reads(survey: Survey) -> int:
-    """Index of the last region, but for the slowest, whose reads come from the file cache."""
+    """Index of the last region, but for the slowest, whose reads come from the page cache."""
     counted = [i for i, border in enumerate(survey.borders) if border.basis == "counted"]
     if counted:
         return counted[0]
@@ -327,7 +327,7 @@ def _last_holding_writes(survey: Survey, points: Sequence[Measurement]) -> int |
     return last
 
 
-# What was found of a file cache, in plain sentences.
+# What was found of a page cache, in plain sentences.
 
 _MEANING = {
     WritePolicy.CANCELLING: "a write that is written over in time never reaches the disk",
@@ -350,20 +350,20 @@ def _say_sizes(found: FileCache) -> str:
     reads, writes = found.reads, found.writes
     if reads.bytes is None and writes.bytes is None:
         return (
-            f"File cache: no size to tell: for reads, {reads.reason}; for writes, {writes.reason}."
+            f"Page cache: no size to tell: for reads, {reads.reason}; for writes, {writes.reason}."
         )
     if not reads.apart and reads.bytes is not None:
         return (
-            f"File cache: it holds {_size(reads)} of reads and writes mixed; `leadline cache` "
+            f"Page cache: it holds {_size(reads)} of reads and writes mixed; `leadline cache` "
             "measures each apart."
         )
     if reads.bytes is not None and writes.bytes is not None:
-        return f"File cache: it holds {_size(reads)} for reads and {_size(writes)} for writes." + (
+        return f"Page cache: it holds {_size(reads)} for reads and {_size(writes)} for writes." + (
             _two_sizes(found)
         )
     if reads.bytes is not None:
-        return f"File cache: it holds {_size(reads)} for reads; for writes, {writes.reason}."
-    return f"File cache: it holds {_size(writes)} for writes; for reads, {reads.reason}."
+        return f"Page cache: it holds {_size(reads)} for reads; for writes, {writes.reason}."
+    return f"Page cache: it holds {_size(writes)} for writes; for reads, {reads.reason}."
 
 
 def _size(size: CacheSize) -> str:

@@ -65,7 +65,7 @@ def make_plan(
     Args:
         budget_s: hard cap on the whole study; virtual seconds on a simulated system.
         capacity_bytes: most data the target may hold, the user's own cap included.
-        memory_bytes: memory that can hold file cache (the cgroup's cap when there is one).
+        memory_bytes: memory that can hold page cache (the cgroup's cap when there is one).
         l3_cache_bytes: the processor's last cache; data that fits it measures the processor.
         virtual: whether time costs nothing (a simulated system).
         write_costs: whether to keep time for the disciplines and the flusher.
@@ -132,7 +132,7 @@ written over often enough for the bytes at the device to be a proof."""
 OUTSIDE = 4.0
 """The rates beyond it at this many times the larger one, or where the range ends."""
 CLOSING = 6
-"""So many of the last readings of each kind first close in on the border of the file cache..."""
+"""So many of the last readings of each kind first close in on the border of the page cache..."""
 GAP = 1.06
 """...until the two readings around it differ by no more than this factor."""
 

@@ -1,9 +1,9 @@
-"""How large the file cache is for one kind of request: borders of a read-only or write-only curve.
+"""How large the page cache is for one kind of request: borders of a read-only or write-only curve.
 
 CP94 section 8 finds the cache on a curve of half reads, half writes; CP93 section 5 tells that
 Sprite's cache is 20 MB for reads and 5 to 8 MB for writes. Curves of one kind alone show each.
 
-Where reads were looked up in the file cache, its size for reads is what they found
+Where reads were looked up in the page cache, its size for reads is what they found
 (`studies.counted`, from which surveys have their border as well). Otherwise, and for writes, the
 curve is the share of the bytes that reached the device where that can be seen (a miss ratio, which
 other programs' use of the processor does not move), and else the throughput, as in the papers. Both
@@ -153,7 +153,7 @@ def share_of_memory(size: Interval, memory_bytes: int | None) -> Interval | None
     return Interval(size.value / memory_bytes, low, high, size.n)
 
 
-# What a file cache does with writes, judged from outside (CP93 section 4.2).
+# What a page cache does with writes, judged from outside (CP93 section 4.2).
 #
 # "All writes must go through to disk" makes a write-through cache, however long its write buffer;
 # a write-cancelling cache takes back a write that is written over in time. Three observations:

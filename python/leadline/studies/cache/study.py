@@ -1,4 +1,4 @@
-"""A study of a file cache: begun, run, kept and loaded."""
+"""A study of a page cache: begun, run, kept and loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from leadline.studies.pace import Pace
 from leadline.studies.resume import kept_when_stopped
 from leadline.studies.script import PointRequest
 
-# A study of a file cache, as it is told.
+# A study of a page cache, as it is told.
 
 
 def load_study(store: Store, ref: str) -> CacheStudy:

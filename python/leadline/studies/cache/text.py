@@ -1,4 +1,4 @@
-"""A study of a file cache on a terminal: sentences, two small charts, sizes and the evidence."""
+"""A study of a page cache on a terminal: sentences, two small charts, sizes and the evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leadline.studies.cache.write_costs import HEADS, discipline_rows
 from leadline.studies.registry import Kind, first, stored_points
 
 KINDS = ("reads", "writes")
-SIZE_HEADS = ("", "File cache holds (95 %)", "Of memory", "In it", "Beyond")
+SIZE_HEADS = ("", "Page cache holds (95 %)", "Of memory", "In it", "Beyond")
 EVIDENCE_HEADS = ("Write policy", "Seen", "Says")
 
 
@@ -85,7 +85,7 @@ def evidence_rows(found: FileCache) -> list[tuple[str, ...]]:
     ]
 
 
-# A study of a file cache as JSON.
+# A study of a page cache as JSON.
 
 
 def study_document(study: CacheStudy) -> dict[str, Any]:

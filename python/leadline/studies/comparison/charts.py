@@ -43,7 +43,7 @@ STEPS = 20
 
 
 def access_chart(curves: Sequence[AccessCurve]) -> alt.LayerChart:
-    """Draw measured throughput against the share of reads, one line per system and discipline."""
+    """Draw measured throughput against the read fraction, one line per system and discipline."""
     names = line_names(curves)
     rows = [
         system_row(
@@ -122,7 +122,7 @@ def _ends(each: AccessCurve) -> tuple[CurvePoint, CurvePoint] | None:
 
 def say_costliest(curves: Sequence[AccessCurve]) -> str:
     """Name the system whose writes cost most against its own reads, only where that is shown."""
-    subject = "Throughput against the share of reads"
+    subject = "Throughput against the read fraction"
     costs: dict[str, Comparison] = {}
     for each in curves:
         ends = _ends(each)
@@ -170,12 +170,12 @@ def missing_access(drawn: Sequence[AccessCurve], names: Sequence[str]) -> str | 
     absent = [name for name in names if name not in {each.name for each in drawn}]
     if not absent:
         return None
-    return f"no curve over the share of reads was surveyed on {join_words(absent)}"
+    return f"no curve over the read fraction was surveyed on {join_words(absent)}"
 
 
-# How large the file caches are, for reads and apart for writes: CP93 Fig. 4.
+# How large the page caches are, for reads and apart for writes: CP93 Fig. 4.
 #
-# CP93 notes below its figure that "the Sprite file cache really has two components"; here a cache
+# CP93 notes below its figure that "the Sprite page cache really has two components"; here a cache
 # whose two sizes were told apart has two rows, and one that writes go through says so.
 
 _ENDS = ("x", "low", "high")
@@ -191,14 +191,14 @@ def cache_bytes_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
     ]
     title = headline(
         [bar(size.name, size.bytes, "") for size in sizes if size.bytes is not None],
-        lambda best: f"The largest file cache has {format_bytes(best['x'])}: {best['name']}",
-        "Bytes of file cache",
+        lambda best: f"The largest page cache has {format_bytes(best['x'])}: {best['name']}",
+        "Bytes of page cache",
     )
-    subtitle = f"Where the file cache ends. {_say_source(sizes)}Bars: 95 % intervals."
+    subtitle = f"Where the page cache ends. {_say_source(sizes)}Bars: 95 % intervals."
     found = [float(row["x"]) for row in rows]
     if wants_log(min(found), max(found)):
         axis = alt.Axis(
-            title="Effective file cache (log scale)",
+            title="Effective page cache (log scale)",
             labelExpr=BYTES_EXPR,
             labelOverlap="parity",
             values=[tick for tick in _TICKS if min(found) / 2 <= tick <= 2 * max(found)],
@@ -209,7 +209,7 @@ def cache_bytes_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
         row | {end: None if row[end] is None else float(row[end]) / divisor for end in _ENDS}
         for row in rows
     ]
-    axis = alt.Axis(title=f"Effective file cache ({unit})", format=",~r", tickCount=5)
+    axis = alt.Axis(title=f"Effective page cache ({unit})", format=",~r", tickCount=5)
     return bars(scaled, axis, title, subtitle)
 
 
@@ -223,14 +223,14 @@ def cache_share_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
             rows.append(bar(named, _hundredfold(known), f"{say_share(known)} of {of}"))
     capped = " Capped: of the memory cap it ran under." if any(s.capped for s in sizes) else ""
     axis = alt.Axis(
-        title="Effective file cache (% of memory)", format=",~r", values=[0, 25, 50, 75, 100]
+        title="Effective page cache (% of memory)", format=",~r", values=[0, 25, 50, 75, 100]
     )
     title = headline(
         [bar(size.name, _hundredfold(size.share), "") for size in sizes if size.share is not None],
         lambda best: (
-            f"{best['name']} gives the largest share of memory to the file cache: {best['x']:.0f} %"
+            f"{best['name']} gives the largest share of memory to the page cache: {best['x']:.0f} %"
         ),
-        "Share of memory as file cache",
+        "Share of memory as page cache",
     )
     return bars(rows, axis, title, f"{_say_source(sizes)}Bars: 95 % intervals.{capped}")
 
@@ -314,7 +314,7 @@ def comparison_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
 def missing_charts(document: SystemsComparison) -> dict[str, str]:
     """Say of every system that a chart leaves out, why."""
     missing = {}
-    for name, place in (("disk_reads", "disk"), ("cache_reads", "file cache")):
+    for name, place in (("disk_reads", "disk"), ("cache_reads", "page cache")):
         absent = [r for r in document.rates if r.place == place and r.throughput_mb_s is None]
         if absent:
             missing[name] = "; ".join(f"{rate.name}: {rate.missing}" for rate in absent)
@@ -340,7 +340,7 @@ def _missing_curves(document: SystemsComparison) -> dict[str, str]:
     no_cache = {
         rate.name: rate.missing
         for rate in document.rates
-        if rate.place == "file cache" and rate.workload is None
+        if rate.place == "page cache" and rate.workload is None
     }
     missing = {}
     for chart, parameter in (("read_share", "read_frac"), ("bytes_touched", "unique_bytes")):
@@ -438,7 +438,7 @@ def _common_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
         return {}
     size = format_bytes(document.common_size_bytes)
     found = {}
-    for name, place in (("disk_reads", "disk"), ("cache_reads", "file cache")):
+    for name, place in (("disk_reads", "disk"), ("cache_reads", "page cache")):
         rates = [r for r in document.rates if r.place == place and r.throughput_mb_s is not None]
         if rates:
             found[name] = _reads_chart(rates, place, size)
@@ -496,7 +496,7 @@ def _curves_chart(
     x = parameter_x(parameter, [float(str(row["x"])) for row in rows])
     y = throughput_y(min(ends), max(ends), log=wants_log(min(ends), max(ends)))
     if parameter == "read_frac":
-        title = f"File caches against the share of reads{_flattest(curves)}"
+        title = f"Page caches against the read fraction{_flattest(curves)}"
         at = "at each focal point's bytes"
         px = (WIDE_PX, LOW_PX)
     else:

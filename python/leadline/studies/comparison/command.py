@@ -66,7 +66,7 @@ _Application = Annotated[
     ),
 ]
 _Measure = Annotated[
-    bool, typer.Option("--measure", help="Measure now, turn by turn; every target must be here.")
+    bool, typer.Option("--measure", help="Measure now, interleaved; every target must be here.")
 ]
 _Passes = Annotated[
     int, typer.Option(min=2, max=1000, help="With --measure: readings of each system.")

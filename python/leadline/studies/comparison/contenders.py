@@ -109,12 +109,12 @@ READ_FRACS = tuple(step / 10 for step in range(11))
 MOSTLY = 0.5
 """Share read from cache above which a single level counts as a cache."""
 POINTS_PER_OCTAVE = 2
-"""Places of a curve over the bytes touched, for each doubling."""
+"""Places of a curve over the working set, for each doubling."""
 
 
 @dataclass(frozen=True)
 class KnownCache:
-    """What was found of a file cache, and by what."""
+    """What was found of a page cache, and by what."""
 
     found: FileCache
     studied: bool
@@ -128,7 +128,7 @@ class Named:
     name: str
     predictor: Predictor
     cache: KnownCache | None = None
-    """What is known of its file cache, beyond the borders of its survey."""
+    """What is known of its page cache, beyond the borders of its survey."""
     disturbance: Disturbance = NOTHING
 
 
@@ -143,7 +143,7 @@ def common_size(systems: Sequence[Named]) -> int | None:
 
 
 def common_rates(systems: Sequence[Named], size_bytes: int) -> tuple[CommonRate, ...]:
-    """Reads at the common size from each disk (CP93 Fig. 2) and each file cache (Fig. 3)."""
+    """Reads at the common size from each disk (CP93 Fig. 2) and each page cache (Fig. 3)."""
     return tuple(_rate(system, place, size_bytes) for place in _PLACES for system in systems)
 
 
@@ -157,15 +157,15 @@ def common_curves(systems: Sequence[Named], size_bytes: int) -> tuple[CommonCurv
     return tuple(curve for curve in found if curve is not None and len(curve.points) > 1)
 
 
-_PLACES: tuple[Literal["disk", "file cache"], ...] = ("disk", "file cache")
+_PLACES: tuple[Literal["disk", "page cache"], ...] = ("disk", "page cache")
 
 
 def place_region(system: Named, place: str) -> Region | None:
-    """Return the region behind all caches, or the first one of the file cache; None without it."""
+    """Return the region behind all caches, or the first one of the page cache; None without it."""
     regions = system.predictor.survey.regions
     if len(regions) == 1:
         share = regions[0].cached_share
-        at = None if share is None else "file cache" if share > MOSTLY else "disk"
+        at = None if share is None else "page cache" if share > MOSTLY else "disk"
         return regions[0] if at == place else None
     if not regions:
         return None
@@ -184,7 +184,7 @@ def _reads_at(region: Region, size_bytes: int, read_frac: float = 1.0) -> Worklo
     )
 
 
-def _rate(system: Named, place: Literal["disk", "file cache"], size_bytes: int) -> CommonRate:
+def _rate(system: Named, place: Literal["disk", "page cache"], size_bytes: int) -> CommonRate:
     region = place_region(system, place)
     if region is None:
         missing = f"the survey found no {place} apart"
@@ -209,7 +209,7 @@ def _rate(system: Named, place: Literal["disk", "file cache"], size_bytes: int) 
 
 
 def _over_read_frac(system: Named, size_bytes: int) -> CommonCurve | None:
-    region = place_region(system, "file cache")
+    region = place_region(system, "page cache")
     if region is None:
         return None
     works = [_reads_at(region, size_bytes, frac) for frac in READ_FRACS]

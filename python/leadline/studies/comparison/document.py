@@ -318,9 +318,7 @@ def _notes(systems: Sequence[Named], terms: Terms, size: int | None) -> tuple[st
             "takes a marked guess where a system was not surveyed."
         )
     else:
-        notes.append(
-            "Ratios are measured now, turn by turn; the other charts are from the surveys."
-        )
+        notes.append("Ratios are measured now, interleaved; the other charts are from the surveys.")
     if size is None:
         notes.append("No common charts: the surveyed request sizes have none in common.")
     else:

@@ -192,7 +192,7 @@ def _same(name: str, one: Any, other: Any) -> bool:
 
 # How systems were reached, and what their writes waited for: local or a server (CP93 §4.3).
 #
-# CP93 Fig. 6 holds two clients of file servers against each other over the share of reads; CP94
+# CP93 Fig. 6 holds two clients of file servers against each other over the read fraction; CP94
 # Fig. 23 shows the same two as whole surveys. Both papers draw what was measured, each at its own
 # focal point, and so do these curves: no model brings them to one request size.
 
@@ -247,9 +247,9 @@ def say_waits(start: SurveyStart) -> str:
     return "FILE_SYNC" if start.access.waits else "UNSTABLE"
 
 
-# The file caches of the systems compared: sizes and write policies (CP93 Figs. 4 and 5).
+# The page caches of the systems compared: sizes and write policies (CP93 Figs. 4 and 5).
 #
-# A study of a file cache (`leadline cache`) tells sizes for reads and writes apart; a survey tells
+# A study of a page cache (`leadline cache`) tells sizes for reads and writes apart; a survey tells
 # them as far as its mixed curve goes. The newest finished study of the very same system counts.
 
 
@@ -273,7 +273,7 @@ def _same_way(study: CacheStart, survey: SurveyStart) -> bool:
 
 
 def cache_sizes(systems: Sequence[Named]) -> tuple[CacheSize, ...]:
-    """Return each effective file cache, in bytes and as a share of the memory (CP93 Fig. 4)."""
+    """Return each effective page cache, in bytes and as a share of the memory (CP93 Fig. 4)."""
     return tuple(_cache_size(system) for system in systems)
 
 

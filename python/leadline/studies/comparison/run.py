@@ -1,4 +1,4 @@
-"""Stored surveys compared, and measured now, turn by turn, where that is asked for."""
+"""Stored surveys compared, and measured now, interleaved, where that is asked for."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from leadline.studies.conduct import Watcher
 from leadline.studies.same_system import SYSTEM, changed_facts
 from leadline.studies.survey.study import load_survey, surveyed_target
 
-# Measure workloads on several systems now, turn by turn, so that ratios come from pairs.
+# Measure workloads on several systems now, interleaved, so that ratios come from pairs.
 #
 # Systems are read in passes: A B C, then C B A, and so on. A pass's readings of two systems make
 # one pair. What drifts while they run changes sign from pass to pass, and both sides of a pair have
@@ -224,7 +224,7 @@ class ComparisonAsked(msgspec.Struct, frozen=True, kw_only=True):
     fail_if: str | None = None
     """The gate: `slower=5%`."""
     measure: bool = False
-    """Measure now, turn by turn; every target must be here."""
+    """Measure now, interleaved; every target must be here."""
     passes: int = PASSES
     seconds: float | None = None
     """Of one reading, at most."""
@@ -310,7 +310,7 @@ def measure_now(
     asked: Asked,
     watcher: Watcher,
 ) -> Mapping[Workload, Readings]:
-    """Measure workloads on the very systems that were surveyed, turn by turn."""
+    """Measure workloads on the very systems that were surveyed, interleaved."""
     targets = [surveyed_target(system.predictor.survey) for system in systems]
     paths = [target.path for target in targets if target.path is not None]
     for path in paths:

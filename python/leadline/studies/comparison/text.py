@@ -199,7 +199,7 @@ def render_comparison(terminal: Terminal, document: SystemsComparison) -> Iterat
         yield Text("No recorded fact differs.")
     caches = cache_rows(document)
     if caches:
-        yield Text("File caches", "bold")
+        yield Text("Page caches", "bold")
         heads = ["System", "Reads (95 %)", "Writes (95 %)", "Write policy"]
         yield terminal.table(heads, [row[:4] for row in caches])
     yield from terminal.warnings(survey_doubts(document))

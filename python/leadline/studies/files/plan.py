@@ -278,7 +278,7 @@ def _doubts(row: FilesRow, file_bytes: int, *, paper: bool) -> tuple[str, ...]:
     cached = [run.cached_share for run in row.kept if run.cached_share is not None]
     cached_doubt = not paper and bool(cached) and max(cached) > CACHED_FRAC_MAX
     if cached_doubt:
-        doubts.append(f"{say_percent(max(cached))} of the file lay in the file cache")
+        doubts.append(f"{say_percent(max(cached))} of the file lay in the page cache")
     read = [run.device_read_bytes for run in row.kept if run.device_read_bytes is not None]
     if not paper and row.test == "read_8192" and not cached_doubt and read:
         share = min(read) / (row.drives * file_bytes)

@@ -270,7 +270,7 @@ _Placement = Annotated[
     str,
     typer.Option(
         metavar="auto|free",
-        help="A processor of its own for each issuer while there are enough, or as the "
+        help="A processor of its own for each worker while there are enough, or as the "
         "kernel likes.",
     ),
 ]

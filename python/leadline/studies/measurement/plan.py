@@ -163,7 +163,7 @@ def limits_of(
         seconds: to measure, at most.
         accuracy: relative half-width of the rate that ends the window early.
         requests: after which it ends; None is the steady state.
-        begins_cold: with an empty file cache, where it ends so.
+        begins_cold: with an empty page cache, where it ends so.
 
     """
     if requests is not None:

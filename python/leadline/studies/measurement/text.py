@@ -91,7 +91,7 @@ def _share(result: EngineResult) -> str:
         return "how much of the bytes read was cached is not known"
     if provenance.cached_share_from == "residency":
         return (
-            f"{say_percent(share)} of the bytes read came from the file cache, as "
+            f"{say_percent(share)} of the bytes read came from the page cache, as "
             f"{provenance.probed:,} reads found it when they looked just before"
         )
     return (
@@ -250,20 +250,20 @@ def say_generator(result: EngineResult) -> str | None:
     share = result.iops.value / generator.ceiling_iops
     text = (
         f"{say_percent(share)} of the {generator.ceiling_iops:,.0f} requests/s that Leadline "
-        "reaches here against nothing"
+        "reaches here with the null backend"
     )
     return f"{text}: the number is Leadline's limit, not the target's" if generator.bound else text
 
 
 def say_placement(result: EngineResult) -> str | None:
-    """Say on which processors the issuers ran."""
+    """Say on which processors the workers ran."""
     placed = result.placement
     if placed is None:
         return None
     if not placed.pinned:
-        return "wherever the kernel put the issuers"
+        return "wherever the kernel put the workers"
     cpus = join_words([str(cpu) for cpu in placed.cpus])
-    return f"each issuer on a processor of its own: {cpus}"
+    return f"each worker on a processor of its own: {cpus}"
 
 
 def say_precondition(result: EngineResult) -> str | None:
@@ -310,7 +310,7 @@ def say_other_load(result: EngineResult) -> str | None:
     if waited:
         said.append(f"share of the time in which some task waited for {', '.join(waited)}")
     if load.runnable is not None:
-        said.append(f"{load.runnable} runnable at the end, our issuers included")
+        said.append(f"{load.runnable} runnable at the end, our workers included")
     return "; ".join(said) or None
 
 

@@ -205,12 +205,12 @@ def _sentence(
         )
     if limited_by is None or last is None:
         return (
-            f"{what} stops gaining at {say_count(stops.disks, 'disk')}, {reached}: "
+            f"{what} is sublinear from {say_count(stops.disks, 'disk')}, {reached}: "
             f"{_NO_PART_TO_BLAME}."
         )
     evidence = "; ".join(last.evidence[:2])
     return (
-        f"{what} stops gaining at {say_count(stops.disks, 'disk')}, {reached}: "
+        f"{what} is sublinear from {say_count(stops.disks, 'disk')}, {reached}: "
         f"{RESOURCE_WORDS[limited_by]} gives out ({evidence})."
     )
 

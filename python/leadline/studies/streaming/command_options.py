@@ -106,7 +106,7 @@ StripeUnit = Annotated[
     ),
 ]
 Buffered = Annotated[
-    bool, typer.Option("--buffered", help="Read and write through the file cache.")
+    bool, typer.Option("--buffered", help="Read and write through the page cache.")
 ]
 Depth = Annotated[
     int,

@@ -60,7 +60,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     stripes: tuple[str, ...] = ()
     stripe_bytes: int = 65536
     buffered: bool = False
-    """Through the file cache."""
+    """Through the page cache."""
     depth: int = 8
     temporary: tuple[str, ...] = ()
     replace: bool = False

@@ -152,11 +152,11 @@ def _through_the_cache(choices: Choices) -> list[Part]:
         parts += _out_of_the_mapping(choices)
     elif not choices.read_direct:
         parts.append(
-            copy("out of the file cache", "read", "AD98 §4: an extra copy of read(2)", by="kernel")
+            copy("out of the page cache", "read", "AD98 §4: an extra copy of read(2)", by="kernel")
         )
     if not choices.write_direct:
         source = "AD98 §5.5.1: an extra copy of write(2)"
-        parts.append(copy("into the file cache", "write", source, by="kernel"))
+        parts.append(copy("into the page cache", "write", source, by="kernel"))
     return parts
 
 

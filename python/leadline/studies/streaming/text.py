@@ -302,9 +302,9 @@ def say_how(run: StreamRun) -> str:
         reads = "read by mmap"
     else:
         reads = f"read by io_uring {options.depth} deep" + (
-            " past the file cache" if options.read_direct else " through the file cache"
+            " by direct I/O" if options.read_direct else " through the page cache"
         )
-    writes = f"written {'past' if options.write_direct else 'through'} the file cache"
+    writes = f"written {'past' if options.write_direct else 'through'} the page cache"
     stripes = f"stripes of {format_bytes(options.stripe_bytes)}"
     memory = f"{passes} in {format_bytes(options.memory_bytes)} of memory"
     return ", ".join((format_bytes(result.bytes_in), memory, parties, reads, writes, stripes))

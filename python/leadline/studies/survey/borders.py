@@ -78,7 +78,7 @@ def curve_of(points: Sequence[Measurement], parameter: str) -> tuple[list[float]
 # Which borders a survey has, and where.
 #
 # Decided here for both: the strategy, which measures the levels between them, and the explanation,
-# which has more readings by then. The end of the file cache is counted where that can be
+# which has more readings by then. The end of the page cache is counted where that can be
 # (`studies.counted`); every other border shows in the throughput alone (`stats.borders`).
 
 ONE_BORDER = 2.0
@@ -108,7 +108,7 @@ def decide(points: Sequence[Measurement], *, seed: int, memory_bytes: int | None
     Args:
         points: measurements that differ in nothing but unique_bytes.
         seed: of the intervals' bootstrap.
-        memory_bytes: memory that can hold file cache; no counted border lies beyond it.
+        memory_bytes: memory that can hold page cache; no counted border lies beyond it.
 
     """
     curve = _fit(points, seed)

@@ -1,4 +1,4 @@
-"""The curves of one survey: bytes touched, its slope, and the family of each region."""
+"""The curves of one survey: working set, its slope, and the family of each region."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _NARROW_FROM_PX = 520
 
 
 def unique_bytes_chart(survey: Survey) -> alt.LayerChart:
-    """Throughput against bytes touched, with the borders and the names of the levels."""
+    """Throughput against the working set, with the borders and the names of the levels."""
     curve = survey.unique_bytes_curve
     least, most = throughput_range([curve])
     log = wants_log(least, most)
-    x = bytes_x([point.x for point in curve.points], "Bytes touched (unique_bytes, log scale)")
+    x = bytes_x([point.x for point in curve.points], "Working set (unique_bytes, log scale)")
     y = throughput_y(least, most, headroom=1.24, log=log)
     layers = [*border_layers(survey, x), *curve_layers(curve, x, y), *_region_labels(survey, x)]
     focal = say_workload(curve.focal).partition(", ")[2]
@@ -120,7 +120,7 @@ def slope_chart(survey: Survey) -> alt.LayerChart:
         for point in survey.slope
     ]
     curve_xs = [point.x for point in survey.unique_bytes_curve.points]
-    x = bytes_x(curve_xs, "Bytes touched (unique_bytes, log scale)")
+    x = bytes_x(curve_xs, "Working set (unique_bytes, log scale)")
     y = alt.Y("y:Q", axis=alt.Axis(title="Slope (MB/s per MB touched)", format="~r", tickCount=5))
     tips = tooltips(where="At", slope="Slope")
     layers: list[AnyChart] = border_layers(survey, x, labelled=False)
@@ -175,7 +175,7 @@ def _family_title(curve: Curve) -> str:
         high, low = FRACTION_ENDS[curve.parameter]
         comparison = ends(curve)
         if comparison is None or not comparison.shown:
-            return f"{high.capitalize()} against {low}: no difference shown"
+            return f"{high.capitalize()} against {low}: no significant difference"
         fast, slow, shown = (high, low, comparison)
         if comparison.slower:
             fast, slow, shown = low, high, comparison.inverse()
@@ -199,19 +199,19 @@ def summary_chart(surveys: Sequence[Survey]) -> alt.LayerChart:
     """Draw the unique_bytes curves of one or several surveys on one chart (CP94 Fig. 10)."""
     drawn = [survey for survey in surveys if survey.unique_bytes_curve.points]
     if not drawn:
-        raise ValueError("no survey with a curve over the bytes touched: nothing to draw")
+        raise ValueError("no survey with a curve over the working set: nothing to draw")
     return curves_chart(_names(drawn), [survey.unique_bytes_curve for survey in drawn])
 
 
 def curves_chart(names: Sequence[str], curves: Sequence[Curve]) -> alt.LayerChart:
-    """Draw curves over the bytes touched on one chart, each under its system's name."""
+    """Draw curves over the working set on one chart, each under its system's name."""
     least, most = throughput_range(curves)
     rows = [
         system_row(name, point, format_bytes(point.x))
         for name, curve in zip(names, curves, strict=True)
         for point in curve.points
     ]
-    x = bytes_x([float(str(row["x"])) for row in rows], "Bytes touched (unique_bytes, log scale)")
+    x = bytes_x([float(str(row["x"])) for row in rows], "Working set (unique_bytes, log scale)")
     y = throughput_y(least, most, log=wants_log(least, most))
     return finish(
         system_layers(rows, names, x, y),
@@ -433,9 +433,9 @@ def not_measured(survey: Survey) -> dict[str, str]:
     missing: dict[str, str] = {}
     if not survey.unique_bytes_curve.points:
         for name in ("unique_bytes", "slope", "summary"):
-            missing[name] = "not measured: no point over the bytes touched"
+            missing[name] = "not measured: no point over the working set"
     elif not survey.slope:
-        missing["slope"] = "not measured: a slope needs two points over the bytes touched"
+        missing["slope"] = "not measured: a slope needs two points over the working set"
     families = {family.region: family for family in survey.families}
     for region in survey.regions:
         family = families.get(region.index)

@@ -38,7 +38,7 @@ CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
 ORDINALS = ("first", "second", "third", "fourth")
 
 CACHED_SHARE_MIN = 0.9
-"""A region whose reads come from the file cache to more than this share is cached."""
+"""A region whose reads come from the page cache to more than this share is cached."""
 DISK_CACHED_SHARE_MAX = 0.5
 """More of the reads from the page cache, and the rate is not that of a disk."""
 
@@ -273,7 +273,7 @@ def region_names(
         return ["whole range"] * count
     names = [f"{ordinal} level" for ordinal in ORDINALS[: count - 1]]
     if (cached_shares[0] or 0.0) > CACHED_SHARE_MIN:
-        names[0] = "file cache"
+        names[0] = "page cache"
     for index in range(1, count - 1):
         cached = (cached_shares[index] or 0.0) > CACHED_SHARE_MIN
         if cached and reads_over_writes[index] > READ_CACHE_RATIO * reads_over_writes[0]:
@@ -299,10 +299,10 @@ def server_level_names(count: int) -> list[str]:
 def _cache_bytes(
     borders: Sequence[Border], regions: tuple[Region, ...], memory_bytes: int | None
 ) -> Interval | None:
-    """Effective size of the file cache for reads: its counted end, or the last border they reached.
+    """Effective size of the page cache for reads: its counted end, or the last border they reached.
 
     Where the device's own counters are known, the cache ends with the last region that was
-    mostly read from it; otherwise with the first border. What ends beyond the memory is no file
+    mostly read from it; otherwise with the first border. What ends beyond the memory is no page
     cache.
     """
     if not borders:

@@ -1,6 +1,6 @@
 """Response times beside throughput along the curves of a survey.
 
-A survey is a closed loop: each issuer waits for its request, so these are the times at the rate
+A survey is a closed loop: each worker waits for its request, so these are the times at the rate
 that the storage reached with so many requests under way, not at a rate that somebody asked for. A
 point has the quantiles of each of its readings; of several the mean is told.
 """
@@ -43,13 +43,13 @@ def latency_at(point: CurvePoint, known: Mapping[str, PointLatency]) -> PointLat
 
 
 def every_curve(survey: Survey) -> tuple[Curve, ...]:
-    """Return the curve over the bytes touched, then those of each level."""
+    """Return the curve over the working set, then those of each level."""
     own = (curve for family in survey.families for curve in family.curves)
     return (survey.unique_bytes_curve, *own)
 
 
 def say_curve(survey: Survey, curve: Curve) -> str:
-    """Write what a curve is over, and where: `request size within the file cache`."""
+    """Write what a curve is over, and where: `request size within the page cache`."""
     title = PARAMETER_TITLES[curve.parameter]
     region = next((each for each in survey.regions if each.index == curve.region), None)
     return f"{title}, over all levels" if region is None else f"{title}, {say_place(region)}"

@@ -28,7 +28,7 @@ from leadline.studies.survey.borders import Decided, Readings, curve_of, decide,
 from leadline.studies.survey.plan import curve_shares, spread
 
 CLOSING = 4
-"""So many of the last readings over unique_bytes go where lookups tell most of the file cache's
+"""So many of the last readings over unique_bytes go where lookups tell most of the page cache's
 size, while too few lie there."""
 
 SCOUT_NOISE_FRAC = 0.05
@@ -86,7 +86,7 @@ class MiddleStrategy:
             seed: of the order of points and of what learning chooses from.
             readings: what was told so far; grows while the script runs.
             recorded: the points that will be told first, in order, because they were stored.
-            memory_bytes: memory that can hold file cache, where it is known.
+            memory_bytes: memory that can hold page cache, where it is known.
             processors: of the machine, where they are known.
 
         """

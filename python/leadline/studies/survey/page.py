@@ -205,7 +205,7 @@ def save_report(
     """Write the report; the suffix of `path` decides what.
 
     .html: the whole page. .pdf: sentences and all charts on A4. .svg or .png: the chart of
-    throughput against bytes touched. `others` join the page's summary of several systems (CP94
+    throughput against the working set. `others` join the page's summary of several systems (CP94
     Fig. 10), `checked` has a section of its own there.
     """
     _FORMS.save(

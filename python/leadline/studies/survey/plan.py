@@ -88,10 +88,10 @@ def make_plan(
         budget_s: hard cap on the whole survey; virtual seconds on a simulated system.
         capacity_bytes: most data the target may hold (free space above the floor).
         max_bytes: the user's own cap on data written, or None.
-        memory_bytes: memory that can hold file cache (the cgroup's cap when there is one); None
+        memory_bytes: memory that can hold page cache (the cgroup's cap when there is one); None
             where no cache lies before the target.
         l3_cache_bytes: the processor's last cache; data that fits it measures the processor.
-        process_num_max: most issuers at once worth trying; no more than a workload may have.
+        process_num_max: most workers at once worth trying; no more than a workload may have.
         virtual: whether time costs nothing (a simulated system).
         focal_mode: "middle" (CP94 §8) or "75%" (CP94 §7).
         learn_frac: most of the points that the budget allows, as a share, that may go where

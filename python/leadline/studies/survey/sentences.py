@@ -353,8 +353,9 @@ def _alike(findings: Iterable[Finding]) -> list[list[Finding]]:
 # The answer in five plain sentences, from a finished (or stopped) survey's record alone.
 #
 # Each number carries its 95 % interval; a difference that the intervals cannot show is said to be
-# "no difference shown", never rounded into a finding. One reading each: levels, best and worst
-# workloads, bigger requests, more processes (with reads and sequence where they matter), how sure.
+# "no significant difference", never rounded into a finding. One reading each: levels, best and
+# worst workloads, bigger requests, more processes (with reads and sequence where they matter),
+# how sure.
 
 _WORDS = {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}
 
@@ -375,7 +376,7 @@ def _levels(survey: Survey) -> str:
     if not regions:
         return "Levels: cannot tell, the survey stopped before any level was measured."
     cap = survey.start.cache_limit_bytes
-    capped = f" The file cache was capped at {format_bytes(cap)} for this survey." if cap else ""
+    capped = f" The page cache was capped at {format_bytes(cap)} for this survey." if cap else ""
     if len(regions) == 1:
         return _one_level(regions[0], curve) + capped
     holds = [
@@ -395,7 +396,7 @@ def _shown_by(survey: Survey) -> str:
     alone = f"{'borders show' if others > 1 else 'border shows'} in the throughput alone."
     if not any(by_count):
         return f"The {alone}"
-    counted = "Where the file cache ends was counted, by what reads found in it"
+    counted = "Where the page cache ends was counted, by what reads found in it"
     return f"{counted}; the other {alone}" if others else f"{counted}."
 
 
@@ -433,7 +434,7 @@ def _best_and_worst(survey: Survey) -> str:
     pairs = len(found) * (len(found) - 1) // 2
     apart = compare(best[0].throughput_mb_s, worst[0].throughput_mb_s, candidates=pairs)
     if not apart.shown:
-        return f"Best and worst workloads: no difference shown among {len(found)} workloads."
+        return f"Best and worst workloads: no significant difference among {len(found)} workloads."
     return f"Runs best: {_entry(best)}; worst: {_entry(worst)}."
 
 
@@ -516,7 +517,7 @@ def _mix(survey: Survey, parameter: str, words: tuple[str, str]) -> str:
         else:
             alike.append(say_place(region))
     if alike:
-        told.append(f"no difference shown {join_words(alike)}")
+        told.append(f"no significant difference {join_words(alike)}")
     return f"{words[0].capitalize()} against {words[1]}: {'; '.join(told)}." if told else ""
 
 

@@ -55,7 +55,7 @@ from leadline.units import format_bytes, format_seconds, say_percent
 POINT_HEADS = (
     "#",
     "Stage",
-    "Bytes touched",
+    "Working set",
     "Request size",
     "Reads",
     "Sequential",
@@ -200,14 +200,14 @@ def run_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, s
         ("Target", start.target),
         ("Started", start.started_at.replace("T", " ").replace("Z", " UTC")),
         ("Backend", f"{start.backend}, {start.access.discipline}"),
-        ("File cache cap", format_bytes(cap) if cap else "none"),
+        ("Page cache cap", format_bytes(cap) if cap else "none"),
         ("Focal points", start.focal_mode),
         ("Seed", str(start.seed)),
         ("Budget", format_seconds(plan.budget_s)),
         ("Expected, taken", f"{format_seconds(plan.expected_s)}, {format_seconds(survey.wall_s)}"),
         ("Data laid out", format_bytes(plan.layout_bytes)),
         (
-            "Bytes touched, range",
+            "Working set, range",
             f"{format_bytes(plan.unique_bytes_min)} to {format_bytes(plan.unique_bytes_max)}",
         ),
     ]
@@ -290,7 +290,7 @@ def render_terminal(
 ) -> Iterator[RenderableType]:
     """Tell the sentences, chart, table and warnings.
 
-    `cache` is what the survey says of the file cache, for a sentence or two under the table.
+    `cache` is what the survey says of the page cache, for a sentence or two under the table.
     """
     for sentence in terminal.sentences(survey.sentences):
         yield sentence
@@ -337,7 +337,7 @@ def render_curves(
 
 
 def chart_lines(survey: Survey, width: int, *, plain: bool = False) -> list[str]:
-    """Draw throughput against bytes touched in `width` columns; empty when there is no room."""
+    """Draw throughput against the working set in `width` columns; empty when there is no room."""
     borders = [border.bytes.value for border in survey.borders]
     return level_lines(survey.unique_bytes_curve.points, borders, width, plain=plain)
 

@@ -247,7 +247,7 @@ def _lengths(experiment: Experiment) -> list[str]:
 
 def _effort(trials: tuple[Trial, ...]) -> str:
     cost_s = sum(trial.cost_s for trial in trials)
-    return f"{say_count(len(trials), 'trial')} and {format_seconds(cost_s)} of bench time"
+    return f"{say_count(len(trials), 'trial')} and {format_seconds(cost_s)} of test time"
 
 
 def _tell_surface(experiment: Experiment) -> list[str]:
@@ -256,7 +256,7 @@ def _tell_surface(experiment: Experiment) -> list[str]:
     trials = sum(len(own.trials) for own in experiment.peaks)
     cost_s = sum(trial.cost_s for own in experiment.peaks for trial in own.trials)
     measured = f"{len(ended)} of {say_count(len(start.samples), 'sample')} measured"
-    effort = f"{say_count(trials, 'trial')} and {format_seconds(cost_s)} of bench time"
+    effort = f"{say_count(trials, 'trial')} and {format_seconds(cost_s)} of test time"
     said = [f"{start.system}: {measured}, with {effort}."]
     if surface is None:
         return said

@@ -56,7 +56,7 @@ LENGTH_OPTIONS: dict[str, tuple[Any, Any]] = {
                 metavar="TIME,…",
                 help="Then trials of each of these lengths at parts of the peak, e.g. 30s,1m,3m,5m:"
                 " how far responses spread, and which length reaches the accuracy in the least "
-                "bench time. They come on top of the deadline.  [default: none]",
+                "test time. They come on top of the deadline.  [default: none]",
                 show_default=False,
             ),
         ],

@@ -143,7 +143,7 @@ def _tell_plan(
     if start.run_lengths is not None:
         talk(
             f"  then trials of {join_words(list(map(format_seconds, start.run_lengths.seconds)))}: "
-            f"{format_seconds(expected_s(start.run_lengths))} of bench time and their set-up"
+            f"{format_seconds(expected_s(start.run_lengths))} of test time and their set-up"
         )
     if stored is not None:
         kept = sum(len(own.trials) for own in stored.peaks)

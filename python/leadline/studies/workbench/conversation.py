@@ -176,7 +176,7 @@ class Conversation(ABC):
 
     @property
     def cost_s(self) -> float:
-        """Bench time of all trials so far."""
+        """Test time of all trials so far."""
         return sum(trial.cost_s for trial in self.trials)
 
     @property

@@ -65,7 +65,7 @@ def cost_charts(experiments: Sequence[Experiment]) -> dict[str, alt.LayerChart]:
 
 
 def bench_cost_s(experiment: Experiment) -> float:
-    """Return the bench time that an experiment took: of the surface, or of all trials."""
+    """Return the test time that an experiment took: of the surface, or of all trials."""
     return sum(trial.cost_s for peak in experiment.peaks for trial in peak.trials) or (
         experiment.surface.cost_s if experiment.surface is not None else 0.0
     )
@@ -120,7 +120,7 @@ def _policies(experiments: Sequence[Experiment]) -> alt.LayerChart:
         if log
         else alt.Scale(domain=[0, most * 1.14], nice=False)
     )
-    title = "Bench time (cheapest = 1" + (", log scale)" if log else ")")
+    title = "Test time (cheapest = 1" + (", log scale)" if log else ")")
     y = alt.Y("times:Q", scale=scale, axis=alt.Axis(title=title, format="~r", tickCount=5))
     colour = alt.Color(
         "policy:N", scale=alt.Scale(domain=policies), legend=alt.Legend(title=None, columns=2)
@@ -177,7 +177,7 @@ def _against(
         axis=alt.Axis(title=axis, values=sorted(set(ends)), format="~r", labelOverlap="parity"),
     )
     scale = alt.Scale(domain=[0, most * 1.08], nice=False)
-    axis_y = alt.Axis(title="Bench time (cheapest = 1)", format="~r", tickCount=5)
+    axis_y = alt.Axis(title="Test time (cheapest = 1)", format="~r", tickCount=5)
     y = alt.Y("times:Q", scale=scale, axis=axis_y)
     mean_y = alt.Y("mean(times):Q", scale=scale, axis=axis_y)
     legend = alt.Legend(title=None, columns=2)
@@ -212,7 +212,7 @@ def fares_chart(experiment: Experiment) -> alt.LayerChart | None:
     x = alt.X(
         "cost:Q",
         scale=alt.Scale(domain=[0, most * 1.6], nice=False),
-        axis=alt.Axis(title=f"Bench time ({clock.name})", format=",~r", tickCount=5, grid=True),
+        axis=alt.Axis(title=f"Test time ({clock.name})", format=",~r", tickCount=5, grid=True),
     )
     order = [row["policy"] for row in rows]
     y = alt.Y("policy:N", sort=order, axis=alt.Axis(title=None, labelLimit=220, domain=False))
@@ -232,7 +232,7 @@ def fares_chart(experiment: Experiment) -> alt.LayerChart | None:
     text = chart.mark_text(style="small-label", align="left", dx=6)
     layers.append(text.encode(x=on_field(x, "high"), y=y, text=alt.Text("said:N")))
     subtitle = [
-        "On a simulated server fitted to these trials: median bench time,",
+        "On a simulated server fitted to these trials: median test time,",
         "the least and the most of the repetitions, and the rate found.",
     ]
     title = "How the policies would have fared"
@@ -261,7 +261,7 @@ def say_found(fare: Fare) -> str:
     return rate if fare.verdict is PeakVerdict.FOUND else f"{rate}, {VERDICTS[fare.verdict]}"
 
 
-# Load factor against time (SH08 Fig. 3 and 7): where a search spends its bench time.
+# Load factor against time (SH08 Fig. 3 and 7): where a search spends its test time.
 
 _TIME_HEIGHT_PX = 260
 _TOP_FACTOR = 2.6
@@ -389,7 +389,7 @@ def _axes(rows: Sequence[Row], clock: Clock, *, factor: bool) -> tuple[alt.X, al
     x = alt.X(
         "from:Q",
         scale=alt.Scale(domain=[0, most * 1.02], nice=False),
-        axis=alt.Axis(title=f"Bench time ({clock.name})", format=",~r", tickCount=6),
+        axis=alt.Axis(title=f"Test time ({clock.name})", format=",~r", tickCount=6),
     )
     top = max(1.2 if factor else 0.0, 1.06 * max(row["y"] for row in rows))
     title = "Load factor (load / peak rate)" if factor else "Offered load (requests/s)"

@@ -358,7 +358,7 @@ class DaskPool(Pool):
 def _loop() -> IOLoop:
     """Return an event loop that runs.
 
-    Dask starts its own in a thread, which a busy machine may begin so late that Dask gives up, by
+    Dask starts its own in a thread, which a busy host may begin so late that Dask gives up, by
     an AssertionError; ours is waited for.
     """
     running: Future[IOLoop] = Future()

@@ -107,7 +107,7 @@ def _needed_chart(experiment: Experiment, rows: Sequence[RunLength]) -> alt.Laye
     chart, x = alt.Chart(values(points)), _x(rows)
     by = _by_load(rows)
     line = {"color": by["color"], "strokeDash": by["strokeDash"]}
-    tips = tooltips(which="Load", length="Run length", said="Trials", cost="Bench time")
+    tips = tooltips(which="Load", length="Run length", said="Trials", cost="Test time")
     layers: list[AnyChart] = [
         chart.mark_rule(style="whisker").encode(
             x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=by["color"]

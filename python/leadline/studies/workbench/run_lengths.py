@@ -151,7 +151,7 @@ class RunLength(msgspec.Struct, frozen=True, kw_only=True):
     needed: Interval | None
     """Trials that the goal's accuracy of the response takes; None when out of reach."""
     cost_s: Interval | None
-    """Bench time of so many, with what a trial costs beside its window."""
+    """Test time of so many, with what a trial costs beside its window."""
     reads_as_longest: bool | None
     """Whether its mean cannot be told from that of the longest; None when nothing can be said."""
 
@@ -187,7 +187,7 @@ def read_run_lengths(
 
 
 def expected_s(asked: RunLengths) -> float:
-    """Return the bench time of all windows, without what a trial costs beside it."""
+    """Return the test time of all windows, without what a trial costs beside it."""
     return len(asked.parts) * asked.trials * math.fsum(asked.seconds)
 
 
@@ -270,7 +270,7 @@ def _cheapest(experiment: Experiment, rows: Sequence[RunLength]) -> str:
     count = say_count(round(best.needed.value), "trial")
     said = (
         f"{where} the cheapest way to {asked} is {count} of {format_seconds(best.seconds)}"
-        f"{_span(best.needed)}: {format_seconds(best.cost_s.value)} of bench time"
+        f"{_span(best.needed)}: {format_seconds(best.cost_s.value)} of test time"
     )
     near = [
         format_seconds(row.seconds)

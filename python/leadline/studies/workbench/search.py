@@ -120,7 +120,7 @@ class PeakSearch:
 
     @property
     def cost_s(self) -> float:
-        """Bench time of its trials."""
+        """Test time of its trials."""
         return sum(trial.cost_s for trial in self.trials)
 
     def _too_late(self, expected_s: float, left_s: float | None) -> bool:
@@ -197,7 +197,7 @@ def overhead_s(trial: Trial) -> float:
 
 
 class _Clock:
-    """What a search has spent: bench time on simulated servers, elapsed time on real ones."""
+    """What a search has spent: test time on simulated servers, elapsed time on real ones."""
 
     def __init__(self, *, simulated: bool) -> None:
         self._simulated = simulated
@@ -473,7 +473,7 @@ class _Run:
 
     @property
     def _left_s(self) -> float | None:
-        """Time left to the experiment: bench time if simulated, otherwise what has passed."""
+        """Time left to the experiment: test time if simulated, otherwise what has passed."""
         if self._start.deadline_s is None or self._start.design is None:
             return None
         if is_simulated(self._start.server):

@@ -386,7 +386,7 @@ def varied_start(start: ExperimentStart, variation: Variation) -> ExperimentStar
 
 
 def spent_s(experiment: Experiment) -> float:
-    """Return the bench time of all its trials."""
+    """Return the test time of all its trials."""
     return sum(trial.cost_s for own in experiment.peaks for trial in own.trials)
 
 
@@ -401,7 +401,7 @@ def say_value(value: float | str) -> str:
 
 
 def varied_sentences(variations: Sequence[Variation], found: Sequence[Experiment]) -> list[str]:
-    """Say which combination took the least bench time and which the most."""
+    """Say which combination took the least test time and which the most."""
     costs = [spent_s(each) for each in found]
     least, most = min(costs), max(costs)
     if least <= 0 or len(costs) < 2:
@@ -409,7 +409,7 @@ def varied_sentences(variations: Sequence[Variation], found: Sequence[Experiment
     dear = say_variation(variations[costs.index(most)])
     cheap = say_variation(variations[costs.index(least)])
     said = (
-        f"Of {say_count(len(found), 'experiment')} {cheap} took the least bench time, and {dear} "
+        f"Of {say_count(len(found), 'experiment')} {cheap} took the least test time, and {dear} "
         f"the most: {most / least:.3g} times as much."
     )
     return [said]

@@ -109,7 +109,7 @@ def render_varied(
 ) -> Iterable[RenderableType]:
     """Tell a row for each combination, in the order in which they ran."""
     names = list(variations[0])
-    heads = [*(name.capitalize() for name in names), "Bench time", "Of least", "Trials", "Found"]
+    heads = [*(name.capitalize() for name in names), "Test time", "Of least", "Trials", "Found"]
     least = min(map(spent_s, found))
     rows = [
         [
@@ -144,7 +144,7 @@ LENGTH_HEADS = (
     "Mean response",
     "Spread (sd)",
     "Trials needed",
-    "Bench time",
+    "Test time",
     "As the longest",
 )
 _NONE = "\N{EN DASH}"

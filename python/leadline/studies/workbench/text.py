@@ -96,7 +96,7 @@ def say_response(response: Interval | None) -> str:
 
 
 def say_cost(cost_s: float) -> str:
-    """Write bench time: `45 s`, `12 min`, `3.4 h`."""
+    """Write test time: `45 s`, `12 min`, `3.4 h`."""
     if cost_s < 90:
         return f"{cost_s:.0f} s"
     if cost_s < 5400:
@@ -339,7 +339,7 @@ def peak_tiles(experiment: Experiment) -> list[tuple[str, str]]:
         ]
     return [
         *tiles,
-        (say_cost(cost_s), f"bench time of {say_count(len(found.trials), 'trial')}"),
+        (say_cost(cost_s), f"test time of {say_count(len(found.trials), 'trial')}"),
         (LIMITS[peak.limited_by], "limited it"),
     ]
 
@@ -414,12 +414,12 @@ def fare_rows(experiment: Experiment) -> list[tuple[str, ...]]:
 
 
 def say_took(fare: Fare) -> str:
-    """Write the bench time that a policy would have taken: `52 min (39 to 78 min)`."""
+    """Write the test time that a policy would have taken: `52 min (39 to 78 min)`."""
     span = say_span(say_cost(fare.cost_low_s), say_cost(fare.cost_high_s))
     return f"{say_cost(fare.cost_s)} ({span})"
 
 
-FARE_HEADS = ("Policy", "Bench time", "Trials", "Rate", "Ended")
+FARE_HEADS = ("Policy", "Test time", "Trials", "Rate", "Ended")
 
 
 def answer_rows(experiments: list[Experiment]) -> list[tuple[str, ...]]:
@@ -435,4 +435,4 @@ def answer_rows(experiments: list[Experiment]) -> list[tuple[str, ...]]:
     return rows
 
 
-ANSWER_HEADS = ("Experiment", "Policy", "Found", "Bench time")
+ANSWER_HEADS = ("Experiment", "Policy", "Found", "Test time")

@@ -2,7 +2,7 @@
 //!
 //! Two ways to speak. [`rpc`] makes one call at a time and waits for its answer; with it [`volume`]
 //! finds the export and the directory, and [`claim`] owns `.leadline/` in it. [`queue`] is the hot
-//! loop: a connection per issuer, many calls outstanding on it, built by [`calls`] and understood by
+//! loop: a connection per worker, many calls outstanding on it, built by [`calls`] and understood by
 //! [`reply`] without allocating. The types of RFC 1813 and their encoding are `nfs3_types`'.
 
 pub mod calls;

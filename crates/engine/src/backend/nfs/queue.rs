@@ -1,9 +1,9 @@
-//! The hot loop's connection: one per issuer, with as many calls outstanding as it has slots.
+//! The hot loop's connection: one per worker, with as many calls outstanding as it has slots.
 //!
 //! Calls are sent together as the kernel takes them, each slot's head and buffer in one gathering
 //! call; answers come in any order and are told apart by their number, which holds the slot. Small
 //! answers are taken many at a time through an inbox; the data of long reads goes straight from the
-//! socket to the slot's buffer. With nothing else to do an issuer sleeps in the very call that takes
+//! socket to the slot's buffer. With nothing else to do a worker sleeps in the very call that takes
 //! the next answer. Numbers are not used twice on a connection, nor soon on another that happens to
 //! have its port: servers take a repeated number for the same call sent again, and do not answer.
 
@@ -32,7 +32,7 @@ use crate::backend::{Connection, Wire};
 /// Calls gathered into one system call.
 const GATHERED_MAX: usize = 8;
 
-/// How often an issuer that sleeps in the kernel looks how long the server has been silent.
+/// How often a worker that sleeps in the kernel looks how long the server has been silent.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// When writes must be on stable storage.
@@ -40,7 +40,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub struct Durability {
     /// What each WRITE asks for.
     pub stable: Stable,
-    /// A COMMIT follows every so many writes of an issuer, and the last of them waits for it.
+    /// A COMMIT follows every so many writes of a worker, and the last of them waits for it.
     pub commit_every: Option<u32>,
 }
 
@@ -94,7 +94,7 @@ impl Slot {
     }
 }
 
-/// One issuer's connection.
+/// One worker's connection.
 pub struct NfsQueue {
     stream: TcpStream,
     peer: String,

@@ -69,7 +69,7 @@ fn refused(refused: Refused) -> EngineError {
 pub struct MachineRun {
     machine: Machine,
     sync: WriteSync,
-    /// Writes of each issuer since its last `fsync`.
+    /// Writes of each worker since its last `fsync`.
     writes: Vec<u32>,
 }
 
@@ -107,7 +107,7 @@ impl MachineRun {
         Ok(Self { machine, sync: job.backend.sync, writes })
     }
 
-    /// Takes a request of `slot`, which belongs to `issuer`, at `now_ns`.
+    /// Takes a request of `slot`, which belongs to `worker`, at `now_ns`.
     #[inline]
     pub fn submit(&mut self, now_ns: u64, slot: usize, issuer: usize, request: &Request) {
         let write = request.kind == Kind::Write;

@@ -71,7 +71,7 @@ impl SimulatedRun {
     /// The same run with writes that wait for the device as `sync` says.
     ///
     /// The caches keep count of writes, not of blocks: an `fsync` writes out each of them, although
-    /// some may have written the same block. It comes after every `each` writes of all issuers.
+    /// some may have written the same block. It comes after every `each` writes of all workers.
     #[must_use]
     pub fn waiting(mut self, sync: WriteSync) -> Self {
         self.law = self.law.waiting(sync);
@@ -81,9 +81,9 @@ impl SimulatedRun {
         self
     }
 
-    /// Nanoseconds that the issuer waits for this request, at least one.
+    /// Nanoseconds that the worker waits for this request, at least one.
     ///
-    /// All issuers of a run call it in the order of their virtual times; `now_ns` is the absolute
+    /// All workers of a run call it in the order of their virtual times; `now_ns` is the absolute
     /// virtual clock and never falls from one call to the next.
     pub fn service_ns(&mut self, now_ns: u64, request: &Request) -> u64 {
         let now_ns = now_ns as f64;

@@ -24,7 +24,7 @@ pub struct SimulatedSystem {
     pub survey: SurveyHints,
     /// What every request pays in the host: system call and memory copy.
     pub copy: Copy,
-    /// Cache levels, nearest the issuer first; each holds what the one before it holds.
+    /// Cache levels, nearest the worker first; each holds what the one before it holds.
     #[serde(default)]
     pub cache: Vec<CacheLevel>,
     /// The daemon that writes dirty cache blocks out now and then.
@@ -35,7 +35,7 @@ pub struct SimulatedSystem {
     pub network: Option<Network>,
     /// What serves the requests that no cache serves.
     pub device: Device,
-    /// Gradual slow-down with the bytes touched, without any border.
+    /// Gradual slow-down with the working set, without any border.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<Growth>,
     /// Randomness of service times.
@@ -116,7 +116,7 @@ pub struct Copy {
     pub processors: u32,
 }
 
-/// How the share of hits falls once the bytes touched outgrow the capacity.
+/// How the share of hits falls once the working set outgrow the capacity.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HitShape {
@@ -259,7 +259,7 @@ pub struct Device {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Growth {
-    /// Bytes touched at which the other sections' costs hold.
+    /// Working set at which the other sections' costs hold.
     pub reference_bytes: u64,
     /// Power of the law.
     pub exponent: f64,

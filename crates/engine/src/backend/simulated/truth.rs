@@ -39,7 +39,7 @@ pub fn expected_throughput_mb_s(
 }
 
 /// As [`expected_throughput_mb_s`], with writes that wait for the device as `sync` says. Exact
-/// under `fsync` for one issuer, and for several as long as the window holds many of them.
+/// under `fsync` for one worker, and for several as long as the window holds many of them.
 pub fn waiting_throughput_mb_s(
     system: &SimulatedSystem,
     workload: &Workload,
@@ -133,7 +133,7 @@ impl Speeds<'_> {
 
 /// The borders between performance regions, ascending: where a cache ends for reads or for writes.
 ///
-/// A capacity's border lies where the bytes touched equal it, whatever the shape of its hits.
+/// A capacity's border lies where the working set equal it, whatever the shape of its hits.
 pub fn borders(system: &SimulatedSystem) -> Vec<Border> {
     let mut ends: Vec<(u64, String)> = system.cache.iter().flat_map(level_ends).collect();
     ends.sort();

@@ -21,7 +21,7 @@ use crate::run::worker::{Context, Demand, Issue, MEASURING, STOPPED, WAIT_SLICE_
 /// reading is less than a hundredth.
 const QUICK_NS: u64 = 1_500;
 
-/// An issuer whose backend returns when the request is done.
+/// A worker whose backend returns when the request is done.
 #[derive(Debug)]
 pub struct Blocking<B, S = AccessStream> {
     backend: B,
@@ -29,7 +29,7 @@ pub struct Blocking<B, S = AccessStream> {
 }
 
 impl<B: Backend, S: Draw> Blocking<B, S> {
-    /// An issuer that has not started yet.
+    /// A worker that has not started yet.
     pub fn new(backend: B, demand: Demand<S>) -> Self {
         Self { backend, demand }
     }
@@ -74,7 +74,7 @@ impl<B: Backend, S: Draw> Blocking<B, S> {
         }
     }
 
-    /// Open loop: a request is sent when it is due, or as soon after as this issuer is free.
+    /// Open loop: a request is sent when it is due, or as soon after as this worker is free.
     fn keep_pace(mut self, context: &Context, mut pace: Pace) -> Result<Tally, EngineError> {
         let (signals, clock) = (context.signals, context.signals.clock);
         let (mut free_ns, mut behind_ns) = (clock.now_ns(), 0);

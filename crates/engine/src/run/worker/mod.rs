@@ -1,6 +1,6 @@
-//! Issuers: each draws a request, makes it, counts it, and again.
+//! Workers: each draws a request, makes it, counts it, and again.
 //!
-//! An issuer is a thread with its own address stream, open file and buffers. Its loop allocates
+//! A worker is a thread with its own address stream, open file and buffers. Its loop allocates
 //! nothing, takes no lock and makes no system call but the I/O itself. There are two loops, because
 //! the way a backend waits decides what can be known when: [`Blocking`] has one request outstanding
 //! and reads the clock just before and just after it; [`Queued`] has several, sends and collects
@@ -27,19 +27,19 @@ pub use pace::Schedule;
 pub use probe::Probe;
 pub use queued::Queued;
 
-/// Stages all issuers go through together.
+/// Stages all workers go through together.
 pub const WARMING: u8 = 0;
 /// The window is open.
 pub const MEASURING: u8 = 1;
-/// The window is closed; issuers leave after what is in flight.
+/// The window is closed; workers leave after what is in flight.
 pub const STOPPED: u8 = 2;
 
-/// Longest sleep before an issuer that waits looks whether the run is over.
+/// Longest sleep before a worker that waits looks whether the run is over.
 const WAIT_SLICE_NS: u64 = 20_000_000;
 
-/// One issuer, ready to be moved to its thread.
+/// One worker, ready to be moved to its thread.
 pub trait Issue: Send {
-    /// Called once on the issuer's own thread, before all start together.
+    /// Called once on the worker's own thread, before all start together.
     ///
     /// # Errors
     /// What the kernel refuses only there.
@@ -54,14 +54,14 @@ pub trait Issue: Send {
     fn issue(self, context: &Context) -> Result<Tally, EngineError>;
 }
 
-/// What an issuer asks for and what it counts, whatever its backend.
+/// What a worker asks for and what it counts, whatever its backend.
 #[derive(Debug)]
 pub struct Demand<S = AccessStream> {
     /// Its addresses.
     pub stream: S,
     /// Pause between a completion and the next request of a closed loop, in nanoseconds.
     pub think_ns: u64,
-    /// Its lookups in the file cache.
+    /// Its lookups in the page cache.
     pub probe: Probe,
     /// Its own cost per request.
     pub cost: OwnCost,
@@ -70,7 +70,7 @@ pub struct Demand<S = AccessStream> {
 }
 
 impl<S: Draw> Demand<S> {
-    /// The demand of one issuer of a job.
+    /// The demand of one worker of a job.
     #[must_use]
     pub fn new(job: &MeasureJob, stream: S, probe: Probe, cost: OwnCost) -> Self {
         let think_ns = ns_from_s(job.workload.think_time_s);
@@ -95,12 +95,12 @@ impl<S: Draw> Demand<S> {
         self.tally
     }
 
-    /// The issuer starts at `now_ns`.
+    /// The worker starts at `now_ns`.
     fn start(&mut self, now_ns: u64) {
         self.probe.start(now_ns);
     }
 
-    /// The next request, and whether it was looked up in the file cache, its turn having come.
+    /// The next request, and whether it was looked up in the page cache, its turn having come.
     #[inline]
     fn draw(&mut self, context: &Context) -> (Request, bool) {
         let request = self.stream.draw();
@@ -109,21 +109,21 @@ impl<S: Draw> Demand<S> {
     }
 }
 
-/// What every issuer shares with the controlling thread.
+/// What every worker shares with the controlling thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Where the run stands.
     pub signals: &'a Signals,
-    /// The issuer's running totals.
+    /// The worker's running totals.
     pub live: &'a Live,
     /// What requests wait for in an open loop.
     pub schedule: Option<&'a Schedule>,
 }
 
-/// Runs one issuer on the present thread from its beginning to its end.
+/// Runs one worker on the present thread from its beginning to its end.
 ///
 /// # Errors
-/// The issuer's.
+/// The worker's.
 pub fn run(mut issuer: impl Issue, context: &Context) -> Result<Tally, EngineError> {
     let signals = context.signals;
     pace::wake_in_time();
@@ -139,10 +139,10 @@ pub fn run(mut issuer: impl Issue, context: &Context) -> Result<Tally, EngineErr
     outcome
 }
 
-/// What the controlling thread tells the issuers.
+/// What the controlling thread tells the workers.
 #[derive(Debug)]
 pub struct Signals {
-    /// The clock of every time below and of the issuers.
+    /// The clock of every time below and of the workers.
     pub clock: Clock,
     stage: AtomicU8,
     began_ns: AtomicU64,
@@ -171,7 +171,7 @@ impl Signals {
         }
     }
 
-    /// Holds every issuer back until the guard is dropped; then all start together.
+    /// Holds every worker back until the guard is dropped; then all start together.
     pub fn hold(&self) -> RwLockWriteGuard<'_, ()> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,18 +180,18 @@ impl Signals {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the issuers go, now: the schedule of an open loop starts here.
+    /// Lets the workers go, now: the schedule of an open loop starts here.
     pub fn release(&self, held: RwLockWriteGuard<'_, ()>) {
         self.started_ns.store(self.clock.now_ns(), Ordering::Release);
         drop(held);
     }
 
-    /// When the issuers were let go.
+    /// When the workers were let go.
     pub fn started_ns(&self) -> u64 {
         self.started_ns.load(Ordering::Acquire)
     }
 
-    /// Issuers that stand at the gate or failed before it.
+    /// Workers that stand at the gate or failed before it.
     pub fn ready(&self) -> usize {
         self.ready.load(Ordering::Acquire)
     }
@@ -204,7 +204,7 @@ impl Signals {
         now
     }
 
-    /// Closes the window, if one is open, and sends the issuers home; returns when.
+    /// Closes the window, if one is open, and sends the workers home; returns when.
     pub fn close(&self) -> u64 {
         let now = self.clock.now_ns();
         self.ended_ns.store(now, Ordering::Release);
@@ -212,13 +212,13 @@ impl Signals {
         now
     }
 
-    /// Whether an issuer failed.
+    /// Whether a worker failed.
     #[must_use]
     pub fn failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Whether an issuer's server went away, so that the run ends with what was counted.
+    /// Whether a worker's server went away, so that the run ends with what was counted.
     #[must_use]
     pub fn lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
@@ -260,8 +260,8 @@ impl Signals {
     }
 }
 
-/// Running totals of one issuer, written by it alone and read by the controlling thread; a cache
-/// line pair each, so that issuers do not slow each other down.
+/// Running totals of one worker, written by it alone and read by the controlling thread; a cache
+/// line pair each, so that workers do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Live {
@@ -286,7 +286,7 @@ impl Live {
     }
 }
 
-/// Nanoseconds Leadline itself needs per request, the least of several short runs against nothing,
+/// Nanoseconds Leadline itself needs per request, the least of several short runs on the null backend,
 /// so that a moment's disturbance does not count.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnCost {

@@ -7,11 +7,11 @@ use leadline_base::clock::{Clock, sleep_until};
 use crate::access::arrival::ArrivalStream;
 use crate::run::worker::{STOPPED, Signals, WAIT_SLICE_NS};
 
-/// How long before a due time an issuer stops sleeping and looks at the clock instead: a sleeper is
+/// How long before a due time a worker stops sleeping and looks at the clock instead: a sleeper is
 /// woken some tens of microseconds late.
 pub const SPIN_NS: u64 = 50_000;
 
-/// The schedule that all issuers of an open loop share.
+/// The schedule that all workers of an open loop share.
 #[derive(Debug)]
 pub struct Schedule {
     /// The schedule from its first ticket on.
@@ -32,14 +32,14 @@ impl Schedule {
         self.tickets.load(Ordering::Relaxed)
     }
 
-    /// One issuer's view of it, started at `start_ns` of the run's clock.
+    /// One worker's view of it, started at `start_ns` of the run's clock.
     #[must_use]
     pub fn view(&self, start_ns: u64) -> Pace<'_> {
         Pace { schedule: self, stream: self.stream.clone(), start_ns }
     }
 }
 
-/// One issuer's view of the schedule.
+/// One worker's view of the schedule.
 #[derive(Debug)]
 pub struct Pace<'a> {
     schedule: &'a Schedule,

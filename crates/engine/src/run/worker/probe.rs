@@ -1,4 +1,4 @@
-//! Looks up every k-th read in the file cache just before it is made.
+//! Looks up every k-th read in the page cache just before it is made.
 
 #![forbid(unsafe_code)]
 
@@ -7,7 +7,7 @@ use crate::evidence::residency::{Residency, probe_every};
 use crate::run::recorder::Tally;
 use crate::run::worker::{Context, MEASURING};
 
-/// One issuer's lookups. How many depends on how fast requests turned out to be in the warm-up, so
+/// One worker's lookups. How many depends on how fast requests turned out to be in the warm-up, so
 /// that lookups cost next to nothing.
 #[derive(Debug, Default)]
 pub struct Probe {
@@ -26,7 +26,7 @@ impl Probe {
         Self { residency: Some(residency), size_mean_bytes, ..Self::default() }
     }
 
-    /// The issuer starts at `now_ns`.
+    /// The worker starts at `now_ns`.
     pub fn start(&mut self, now_ns: u64) {
         self.began_ns = now_ns;
         self.countdown = if self.residency.is_some() { 1 } else { u64::MAX };

@@ -40,7 +40,7 @@ struct Idle {
     behind_ns: u64,
 }
 
-/// An issuer whose backend keeps a queue.
+/// A worker whose backend keeps a queue.
 #[derive(Debug)]
 pub struct Queued<Q, S = AccessStream> {
     backend: Q,
@@ -53,7 +53,7 @@ pub struct Queued<Q, S = AccessStream> {
 }
 
 impl<Q: QueueBackend, S: Draw> Queued<Q, S> {
-    /// An issuer with `depth` slots that has not started yet.
+    /// A worker with `depth` slots that has not started yet.
     pub fn new(backend: Q, demand: Demand<S>, depth: usize) -> Self {
         let passage = Passage { due_ns: 0, free_ns: 0, behind_ns: 0, submitted_ns: 0 };
         let flight = Flight { request: Request::NONE, passage, outstanding: false };

@@ -56,15 +56,15 @@ const SLICES_MOST: f64 = 4000.0;
 /// Slices in the longest warm-up, about, and in the longest window, at least.
 const SLICES_MIN: f64 = 64.0;
 
-/// Requests per issuer, and in all, from which the length of a slice is found.
+/// Requests per worker, and in all, from which the length of a slice is found.
 const CALIBRATION_TURNS: u64 = 2;
 const CALIBRATION_OPERATIONS: u64 = 200;
 
 /// Something that knows how long a request takes.
 pub trait VirtualDevice {
-    /// Nanoseconds the issuer waits; called in the order of `now_ns`, the absolute virtual clock.
+    /// Nanoseconds the worker waits; called in the order of `now_ns`, the absolute virtual clock.
     fn service_ns(&mut self, now_ns: u64, request: &Request) -> u64;
-    /// Bytes its file cache holds.
+    /// Bytes its page cache holds.
     fn cache_resident_bytes(&self) -> u64;
     /// Bytes its disks read and wrote so far.
     fn device_bytes(&self) -> (u64, u64);
@@ -72,7 +72,7 @@ pub trait VirtualDevice {
 
 /// What a run counts of a device, of whatever kind.
 trait Counted {
-    /// Bytes its file cache holds.
+    /// Bytes its page cache holds.
     fn resident_bytes(&self) -> u64;
     /// Bytes its disks read and wrote so far.
     fn moved_bytes(&self) -> (u64, u64);
@@ -113,7 +113,7 @@ impl VirtualDevice for SimulatedRun {
 /// What a simulated run left behind. Times are on the absolute virtual clock, in nanoseconds.
 #[derive(Debug)]
 pub struct VirtualRun {
-    /// Counts of all issuers over the window.
+    /// Counts of all workers over the window.
     pub tally: Tally,
     /// The slices and the decisions.
     pub controller: Controller,
@@ -298,7 +298,7 @@ impl VirtualRun {
     }
 }
 
-/// Counts how often each of several streams began its data anew, by all issuers.
+/// Counts how often each of several streams began its data anew, by all workers.
 fn count_rounds<S: Draw>(streams: &[S], tally: &mut Tally) {
     for stream in streams {
         stream.count_rounds(&mut |at, rounds| {

@@ -75,7 +75,7 @@ impl Disk {
         transfer_ns(bytes, self.interface_mb_s)
     }
 
-    /// Whether a request is a write whose issuer need not wait for the platter.
+    /// Whether a request is a write whose worker need not wait for the platter.
     fn buffers(&self, hub: &Hub, io: IoId) -> bool {
         let asked = hub.io(io);
         asked.span.write && !asked.durable && asked.span.bytes <= self.write_buffer

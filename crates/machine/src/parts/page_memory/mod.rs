@@ -1,7 +1,7 @@
-//! A page cache: the host's file cache, or a server's memory.
+//! A page cache: the host's page cache, or a server's memory.
 //!
 //! A page that is not there is read by a request of the memory's own, on which everybody who needs
-//! it waits, so that two issuers never read it twice and a reader catches up with its read-ahead. A
+//! it waits, so that two workers never read it twice and a reader catches up with its read-ahead. A
 //! write to a part of a page that is not there reads that page first.
 
 mod dirty_set;

@@ -31,6 +31,7 @@ from leadline.record.workbench import (
 from leadline.record.workload import QUANTITIES
 from leadline.studies.workbench.experiments.quantities import (
     COMMAND,
+    COMPRESS,
     COUNT,
     DURATION_S,
     INTEGER,
@@ -214,8 +215,10 @@ STORAGE = (
     Key("target", "target", TEXT, "As `leadline measure` takes it.", required=True),
     Key("workload", "workload", TEXT, "In Leadline's words or fio's.", required=True),
     Key("backend", "backend", one_of("pread", "uring", "mmap"), "How requests are made."),
-    Key("direct", "direct", SWITCH, "Bypass the file cache.", "as the words say"),
+    Key("direct", "direct", SWITCH, "Bypass the page cache.", "as the words say"),
     Key("sync", "sync", SYNC, "Which writes wait for the device.", "as the words say"),
+    Key("compress", "compress", COMPRESS, "Ratio to which data compress.", "as the words say"),
+    Key("dedup", "dedup", SHARE, "Share of the data that are copies.", "as the words say"),
     Key("cache_limit", "cache_limit_bytes", SIZE_BYTES, "Memory of the engine and its cache."),
     Key("max_bytes", "max_bytes", SIZE_BYTES, "Most data to write on the target."),
     Key("warm_up", "warm_up_s", DURATION_S, "Load before the measured window.", "1s"),

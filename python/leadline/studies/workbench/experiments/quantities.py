@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from leadline.record.access import parse_sync
+from leadline.record.access import parse_compress, parse_sync
 from leadline.record.job import RATE_MIN_PER_S, TRIAL_RATE_MAX_PER_S
 from leadline.record.workbench import Level, Within
 from leadline.studies.workbench.policies.ladders import TRIALS_MAX
@@ -241,6 +241,7 @@ LEVELS_BY_NAME = Kind("table of levels", "{ threads = 16 }", _levels_by_name)
 TEXTS_BY_NAME = Kind("table of texts", '{ PGUSER = "bench" }', _texts_by_name)
 SWITCH = Kind("true or false", "true", _switch)
 SYNC = Kind("text", '"dsync"', _sync)
+COMPRESS = Kind("number", "2", lambda value: parse_compress(_number(value)))
 SHARES = Kind("list of tables", '[{ percentile = "50%", limit = "500us" }]', _shares)
 LEVELS = Kind("list of levels", "[1, 2, 4]", read_levels)
 

@@ -216,7 +216,7 @@ class Readings:
 
     @property
     def cost_s(self) -> float:
-        """Bench time of all searches."""
+        """Test time of all searches."""
         return sum(peak.cost_s for peak in self.peaks.values())
 
 

@@ -122,7 +122,7 @@ def _is_in(sample: Sample, fixed: Sample) -> bool:
     return all(sample[name] == level for name, level in fixed.items())
 
 
-CELL_HEADS = ("Peak rate", "Half its interval", "From", "Trials", "Bench time")
+CELL_HEADS = ("Peak rate", "Half its interval", "From", "Trials", "Test time")
 
 MODELS = {
     "quadratic-raw": "a quadratic in the levels",
@@ -144,7 +144,7 @@ def surface_tiles(experiment: Experiment, surface: Surface) -> list[tuple[str, s
             tiles.append((rate, f"with the ideal {say_sample(surface.ideal)}"))
     tiles += [
         (f"{measured} of {len(surface.cells)}", "configurations measured"),
-        (say_cost(surface.cost_s), "bench time so far"),
+        (say_cost(surface.cost_s), "test time so far"),
     ]
     if surface.error_frac is not None and measured < len(surface.cells):
         asked = experiment.start.surface_error_frac

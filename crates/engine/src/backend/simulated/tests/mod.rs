@@ -42,7 +42,7 @@ fn plain_system() -> Value {
     json!({
         "meta": {"name": "plain"},
         "copy": {"read_overhead_us": 100.0, "read_mb_s": 100.0},
-        "cache": [{"name": "file cache", "read_capacity_bytes": 10_000_000}],
+        "cache": [{"name": "page cache", "read_capacity_bytes": 10_000_000}],
         "device": {"capacity_bytes": 1_000_000_000, "seek_min_ms": 0.2, "seek_span_ms": 1.0,
                    "rotation_ms": 1.0, "read_mb_s": 20.0},
     })
@@ -82,7 +82,7 @@ impl Requests {
     }
 }
 
-/// Throughput in MB/s of a run of `issuers × queue depth` slots from `from_ns` until `to_ns`.
+/// Throughput in MB/s of a run of `workers × queue depth` slots from `from_ns` until `to_ns`.
 /// A request that is under way at the end counts by the share of it that is done.
 fn throughput(
     system: &SimulatedSystem,

@@ -5,7 +5,7 @@ use super::super::truth::{
 };
 use super::*;
 
-/// Bytes over time of one issuer, with its standard error as a share of it.
+/// Bytes over time of one worker, with its standard error as a share of it.
 fn long_run(system: &SimulatedSystem, workload: &Workload, seed: u64, count: u32) -> (f64, f64) {
     long_waiting_run(system, workload, WriteSync::None {}, seed, count)
 }
