@@ -1,4 +1,4 @@
-"""Table of how well borders are found on simulated curves with adaptive placement.
+"""Table of how well boundaries are found on simulated curves with adaptive placement.
 
 Run: PYTHONPATH=python python bench/borders.py [--seeds 20] [--points 16] [--case NAME]
 """
@@ -116,9 +116,9 @@ CASES = [
 
 
 def scan(case: Case, points: int, seed: int) -> tuple[BorderFit, tuple[float, ...]]:
-    """Measure a case adaptively and fit it; return the true borders too.
+    """Measure a case adaptively and fit it; return the true boundaries too.
 
-    Borders move by up to a factor of 1.5 with the seed, so that no result hangs on where they
+    Boundaries move by up to a factor of 1.5 with the seed, so that no result hangs on where they
     lie between the first readings.
     """
     rng = np.random.default_rng([seed, 7])

@@ -1,4 +1,4 @@
-"""Claims about the page cache: its border, its two sizes, its read fraction, its flusher."""
+"""Claims about the page cache: its boundary, its two sizes, its read fraction, its writeback."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def budget_kept(folder: Path) -> Found:
 
 
 def near_border(borders: list[dict[str, float]], room: int) -> Found:
-    """Hold the nearest border against the room that the cap leaves."""
-    said = ", ".join(f"{border['value'] / MIB:.0f} MiB" for border in borders) or "no border"
+    """Hold the nearest boundary against the room that the cap leaves."""
+    said = ", ".join(f"{border['value'] / MIB:.0f} MiB" for border in borders) or "no boundary"
     off = min((abs(border["value"] / room - 1) for border in borders), default=float("inf"))
     return Found(off <= OFF_FRAC_MAX, f"{said} beside a room of {room / MIB:.0f} MiB")
 
@@ -126,7 +126,7 @@ def cached_share(unique_mib: int, folder: Path) -> Found:
 
 
 def policy_of(sync: str, wanted: WritePolicy, folder: Path) -> Found:
-    """Write within the cache in this discipline; name the policy."""
+    """Write within the cache in this write mode; name the policy."""
     work = Workload(
         unique_bytes=2 * MIB, size_mean=32768, read_frac=0.0, seq_frac=0.0, size_dist="fixed"
     )
@@ -149,7 +149,7 @@ def policy_of(sync: str, wanted: WritePolicy, folder: Path) -> Found:
 
 
 def flusher(folder: Path) -> Found:
-    """Let the kernel's flusher rest and work."""
+    """Let the kernel's writeback rest and work."""
     cannot_if(why_not())
     target = Target.parse(str(folder))
     with open_engine(target) as engine:
@@ -163,7 +163,7 @@ def flusher(folder: Path) -> Found:
 
 
 def disciplines(folder: Path) -> Found:
-    """Write in every discipline."""
+    """Write in every write mode."""
     with open_engine(Target.parse(str(folder))) as engine:
         found, _ = measure_disciplines(engine, FLUSHED, passes=2, run_s=0.5)
     rates: dict[str, Any] = {rate.name: rate for rate in found.rates}
@@ -180,7 +180,7 @@ def disciplines(folder: Path) -> Found:
 
 CLAIMS = (
     Claim("a survey ends within its budget", f"{BUDGET_S} s, and a start", budget_kept),
-    Claim("a survey finds where the page cache ends", "a border within 15 %", border_of_survey),
+    Claim("a survey finds where the page cache ends", "a boundary within 15 %", border_of_survey),
     Claim("a cache study finds both sizes", "within 15 % of the room", both_sizes),
     *(
         Claim(
@@ -200,7 +200,7 @@ CLAIMS = (
         WritePolicy.THROUGH.value,
         partial(policy_of, "dsync", WritePolicy.THROUGH),
     ),
-    Claim("the flusher rests and works as the limits say", "< 0.1, > 4 times that", flusher),
+    Claim("writeback rests and works as the limits say", "< 0.1, > 4 times that", flusher),
     Claim(
         "what waits reaches the device, at less than half the buffered rate",
         "> 0.90, < 0.5",

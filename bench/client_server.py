@@ -139,7 +139,7 @@ def main() -> None:
             sys.exit(f"no NFS server here: {reason}")
         with nfs_server(served, memory_bytes=parse_bytes(asked.cache)) as server:
             rows = [row(way, survey(way, server, local, asked)) for way in chosen]
-    print("| way | MB/s by read fraction, first level, 95 % | borders |\n|---|---|---|")
+    print("| way | MB/s by read fraction, first level, 95 % | boundaries |\n|---|---|---|")
     print("\n".join(rows))
     if len(chosen) > 1:
         draw([way.name for way in chosen], asked)

@@ -2,7 +2,7 @@
 
 Prints Fig. 17 for every pair of the paper's five machines, then how often the stated 95 % intervals
 of predicted and of measured ratios covered the truth, and how often two surveys of one system gave
-"cannot tell".
+"inconclusive".
 
     .venv/bin/python bench/comparison.py [--repetitions 200] [--processes 2] [--model NAME …]
         [--learn 0.4]
@@ -56,10 +56,10 @@ SAID = {
     "predicted-error": "median error of the predicted ratio",
     "wrong-verdicts": "verdicts that name the slower system",
     "told-beyond-15": "true ratio beyond 15 %: told, asked alone",
-    "twice-alone": "one system twice: `cannot tell`, each alone",
-    "twice-together": "one system twice: `cannot tell` on all five together",
+    "twice-alone": "one system twice: `inconclusive`, each alone",
+    "twice-together": "one system twice: `inconclusive` on all five together",
     "measured-holds": "interval of the measured ratio holds the truth",
-    "measured-twice": "one system measured twice: `cannot tell`",
+    "measured-twice": "one system measured twice: `inconclusive`",
     "fig17-winner": "Fig. 17: right winner where truth differs by more than 15 %",
 }
 WORKLOADS = 5
@@ -216,7 +216,7 @@ def print_coverage(model: str | None, rows: list[Repetition]) -> None:
     different = [held for row in rows for held in row.different]
     same = [held for row in rows for held in row.same]
     errors = [abs(held.ratio / held.true_ratio - 1) for held in different]
-    unsure = [all(held.verdict == "cannot tell" for held in row.same) for row in rows]
+    unsure = [all(held.verdict == "inconclusive" for held in row.same) for row in rows]
     lines = [
         ("predicted ratio covers the truth", share([held.covered for held in different])),
         ("  median error of the ratio", f"{100 * statistics.median(errors):.1f} %"),
@@ -224,7 +224,7 @@ def print_coverage(model: str | None, rows: list[Repetition]) -> None:
         ("  true ratio beyond 15 %, told", _told(different)),
         (
             "same system: cannot tell, each alone",
-            share([held.verdict_alone == "cannot tell" for held in same]),
+            share([held.verdict_alone == "inconclusive" for held in same]),
         ),
         ("same system: cannot tell on all five", share(unsure)),
     ]
@@ -246,15 +246,15 @@ def _told(different: list[HeldRatio]) -> str:
 
 def _are_told(different: list[HeldRatio]) -> list[bool]:
     clear = [h for h in different if abs(math.log(h.true_ratio)) > math.log(1 + CLEAR)]
-    return [held.verdict_alone != "cannot tell" for held in clear]
+    return [held.verdict_alone != "inconclusive" for held in clear]
 
 
 def cells_of(rows: list[Repetition], winners: Cell) -> dict[str, Content]:
     """Return what is stored of a model, by the keys of `SAID`."""
     different = [held for row in rows for held in row.different]
     wrong = sum(held.wrong_verdict for held in different)
-    together = [all(held.verdict == "cannot tell" for held in row.same) for row in rows]
-    alone = [held.verdict_alone == "cannot tell" for row in rows for held in row.same]
+    together = [all(held.verdict == "inconclusive" for held in row.same) for row in rows]
+    alone = [held.verdict_alone == "inconclusive" for row in rows for held in row.same]
     errors = [abs(held.ratio / held.true_ratio - 1) for held in different]
     return {
         "predicted-holds": shared([held.covered for held in different], least=92, most=98),

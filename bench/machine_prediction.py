@@ -12,7 +12,7 @@ held against the same readings without measuring again.
 
 Prints a row for all and one per kind of machine: how many machines, the workloads predicted and
 those that lie outside what was surveyed, the median error in % of the truth (and the greatest
-median of one machine), how many 90 % intervals hold the truth, and the same away from borders.
+median of one machine), how many 90 % intervals hold the truth, and the same away from boundaries.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ COLUMNS = (
     Column("median", "median error %", ONE),
     Column("worst", "of the worst machine", ONE),
     Column("held", "90 % intervals hold %", SHARE),
-    Column("away", "median error away from borders %", ONE),
+    Column("away", "median error away from boundaries %", ONE),
     Column("away_held", "90 % intervals hold there %", SHARE),
 )
 ALL_GOALS: dict[str, dict[str, float]] = {

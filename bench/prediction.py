@@ -100,7 +100,7 @@ LIMITS = Limits(
     warm_up_s_max=60, measure_s_min=60, measure_s_max=600, accuracy=0.02, total_s_max=2000
 )
 BORDER_ZONE = (0.95, 1.33)
-"""Factors of a true border between which a workload is at it (CP94 Fig. 24)."""
+"""Factors of a true boundary between which a workload is at it (CP94 Fig. 24)."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Score:
     points: int
     errors: tuple[float, ...]
     enhanced: tuple[float, ...]
-    """Errors of the workloads away from borders."""
+    """Errors of the workloads away from boundaries."""
     covered: tuple[bool, ...]
     """Whether the 90 % interval holds the truth; empty for a model without intervals."""
     amplification: float

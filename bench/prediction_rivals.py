@@ -35,7 +35,7 @@ class Points:
 
     @property
     def sample(self) -> Sample:
-        """The readings with their noise and the borders found."""
+        """The readings with their noise and the boundaries found."""
         return sample_of(self.points, [border.bytes for border in self.survey.borders])
 
 
@@ -61,7 +61,7 @@ def _leadline(name: str) -> Callable[[Points], Fitted | None]:
 
 
 def _features(sample: Sample, workloads: Sequence[Workload]) -> Floats:
-    """A level and the physical cached share of each border: ln(1 - h + 0.03), h = min(1, C/U)."""
+    """A level and the physical cached share of each boundary: ln(1 - h + 0.03), h = min(1, C/U)."""
     unique = np.log([workload.unique_bytes for workload in workloads])
     columns = [np.ones_like(unique)]
     for ln_bytes, _ in sample.borders:

@@ -1,4 +1,4 @@
-"""The page cache's border in surveys of a real disk, against what a memory cgroup held.
+"""The page cache's boundary in surveys of a real disk, against what a memory cgroup held.
 
     .venv/bin/python bench/survey_borders.py --target DIR [--caps 96,128,300,700,1500] [--seeds 3]
         [--loads quiet,busy] [--budget SECONDS] [--no-cache] [--out FILE] [--resume] [--save]

@@ -30,7 +30,7 @@ def cache_point(
         mb_s: its throughput.
         missed: share of its bytes that reached the device; None where that is not seen.
         asked_bytes: bytes asked for in the window.
-        admissible: whether it may be used.
+        valid: whether it may be used.
 
     """
     reads = read_frac == 1.0

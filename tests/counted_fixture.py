@@ -31,7 +31,7 @@ def mixed_point(
         fetched: bytes the device delivered per byte read; None where it is not counted.
         order: place in the survey, which also names the point.
         direct: whether it passed the page cache by.
-        admissible: whether it may be used.
+        valid: whether it may be used.
 
     """
     cached = None if fetched is None else min(1.0, max(0.0, 1 - fetched))

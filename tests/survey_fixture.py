@@ -150,7 +150,7 @@ def build(
     cache_limit_bytes: int | None = None,
     findings: tuple[Finding, ...] = (),
 ) -> Survey:
-    """Survey `machine` with borders at `edges`."""
+    """Survey `machine` with boundaries at `edges`."""
     low = 4 * MIB if not edges else max(64 * 1024, edges[0] // 32)
     bounds = [low, *edges, top_bytes]
     xs = sorted({*np.geomspace(low, top_bytes, 17).round().tolist(), *(1.02 * at for at in edges)})
@@ -295,7 +295,7 @@ def one_region() -> Survey:
 
 
 def smooth() -> Survey:
-    """A smooth slope: throughput falls all the way and no border is shown (the Solbourne)."""
+    """A smooth slope: throughput falls all the way and no boundary is shown (the Solbourne)."""
     levels = tuple(
         Level(f"level {step}", 4 * MIB * 2**step, 900 / 1.3**step, 800 / 1.3**step, 5.0)
         for step in range(9)

@@ -44,7 +44,7 @@ COMMANDS = {
     "drives.",
     "stream": "Stream data through the machine: scan, sort or transpose it, verified, phase by "
     "phase.",
-    "balance": "Say which resource gives out first as disks are added, and what more of it would "
+    "balance": "Say which resource is the bottleneck as disks are added, and what more of it would "
     "bring.",
     "peak": "Find the highest load a server takes before it is too slow, at a stated confidence.",
     "surface": "Find the peak rate over all configurations, measuring only some of them.",

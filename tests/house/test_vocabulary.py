@@ -15,22 +15,31 @@ from places import ROOT
 REPLACED = {
     "against nothing": "with the null backend",
     "asked accuracy": "CI target",
+    "admissible": "valid",
     "bench time": "test time",
+    "borders?(?! *:)": "boundary",
     "busy machine": "host busy",
     "bytes touched": "working set",
+    "disciplines?": "write mode",
     "file caches?": "page cache",
+    "flushers?": "writeback",
+    "gives? out(?: gradually)?": "bottleneck; changes gradually",
     "idle cache reclaimed": "idle page reclaim",
     "issuers?": "worker",
     "no difference shown": "no significant difference",
+    "on (?:its|their) way at once": "outstanding",
     "past the (?:file|page) cache": "direct I/O",
     "share of reads": "read fraction",
     "share of sequential requests": "sequential fraction",
     "stops gaining": "sublinear from",
+    "two lists": "active/inactive LRU",
     "turn by turn": "interleaved",
+    "would have fared": "policy comparison",
 }
 """Of each word or phrase, a pattern, what is written in its place."""
-FOUND = re.compile(rf"(?<![\w./#-])(?:{'|'.join(REPLACED)})(?![\w-])", re.IGNORECASE)
+FOUND = re.compile(rf"(?<![\w./#`*\[-])(?:{'|'.join(REPLACED)})(?![\w`*\]-]|\.\w)", re.IGNORECASE)
 _RUST = re.compile(r'//[^\n]*|"(?:\\.|[^"\\])*"', re.DOTALL)
+_MARKER = re.compile(r"<!--.*?-->", re.DOTALL)
 _BRACES = re.compile(r"\{[^{}]*\}")
 
 
@@ -52,7 +61,9 @@ def texts(path: str, content: str) -> Iterator[str]:
     """What of a file people read: comments, and strings of more than a word."""
     if path.endswith(".py"):
         return _in_python(content)
-    return _in_rust(content) if path.endswith((".rs", ".js")) else iter([content])
+    if path.endswith((".rs", ".js")):
+        return _in_rust(content)
+    return iter([_BRACES.sub("", _MARKER.sub("", content))])
 
 
 def tracked(*places: str) -> list[str]:

@@ -221,7 +221,7 @@ def test_an_application_is_compared_by_its_time_in_io(tmp_path: Path) -> None:
     synced = traced(mixture(within, 20_000, 5), tmp_path, sync_every=10)
     (kept_back,) = compare_application(named, synced).pairs
     assert kept_back.io_ratio.value == pytest.approx(pair.io_ratio.value)
-    assert kept_back.verdict == "cannot tell"
+    assert kept_back.verdict == "inconclusive"
     unknown = kept_back.findings[0]
     assert (unknown.where, unknown.code) == ("two-level", "terms_not_surveyed")
     assert unknown.values["terms"] == "syncs"
@@ -234,5 +234,5 @@ def test_an_application_is_compared_by_its_time_in_io(tmp_path: Path) -> None:
     facts = msgspec.structs.replace(plain.start.facts, below_the_cache=True)
     below = msgspec.structs.replace(plain, start=msgspec.structs.replace(plain.start, facts=facts))
     (unsound,) = compare_application(named, below).pairs
-    assert (unsound.verdict, unsound.io_ratio) == ("cannot tell", pair.io_ratio)
+    assert (unsound.verdict, unsound.io_ratio) == ("inconclusive", pair.io_ratio)
     assert [(each.where, each.code) for each in unsound.findings] == [("", "predicted_below_cache")]

@@ -1,4 +1,4 @@
-"""Where a survey measures next: inside its ranges, at borders too, and only while it helps."""
+"""Where a survey measures next: inside its ranges, at boundaries too, and only while it helps."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_a_workload_near_a_border_is_warned_of() -> None:
     assert border.low is not None
     assert border.high is not None
     near = predictor().predict(WORK.with_value("unique_bytes", 1.2 * border.high))
-    assert str(near.findings[0]).startswith("region border: unique_bytes=")
+    assert str(near.findings[0]).startswith("region boundary: unique_bytes=")
     for far in (0.9 * border.low, 1.4 * border.high):
         assert predictor().predict(WORK.with_value("unique_bytes", far)).findings == ()
 

@@ -82,7 +82,7 @@ def sample_phase() -> PhaseFound:
         sync_s=None,
         calls=(),
         gaps=None,
-        loop="cannot tell",
+        loop="inconclusive",
         loop_because="the trace does not say how long requests took",
         read_s=None,
         write_s=None,

@@ -6,7 +6,7 @@ come from seeds above. The ranges stand here and nowhere else; `docs/reference/s
 the fields mean.
 
 Every server has processors, a cache before its storage, a speed that drifts a little, and, half of
-them, a pool of connections. One of these gives out first; the others can do 1.2 to 3 times as much.
+them, a pool of connections. One of these saturates first; the others can do 1.2 to 3 times as much.
 Unloaded they answer within 30 ms in the mean, so each has a peak for a threshold of 40 ms.
 """
 
@@ -30,13 +30,13 @@ class Mechanism(StrEnum):
     """Classes of servers, by what is pronounced in them."""
 
     POOL = "pool"
-    """A pool of connections gives out first."""
+    """A pool of connections saturates first."""
     LOCK = "lock"
-    """A lock held across writes gives out first."""
+    """A lock held across writes saturates first."""
     COLLECTOR = "collector"
     """Garbage is collected, half of the time while all stands still."""
     SHARED = "shared processors"
-    """Processors give out first, and all who are on them share them."""
+    """Processors saturate first, and all who are on them share them."""
     RETRIES = "retries"
     """Clients give up an attempt and send the request again."""
     BATCH = "batch"
@@ -90,7 +90,7 @@ RANGES: dict[str, tuple[float, float]] = {
 """Least and most of what is drawn; see `_LOG` for those drawn uniformly in their logarithm.
 
 `capacity_per_s` is what is aimed at: there are whole processors, channels, connections and locks
-only. Of what begins with `by_` it is about servers whose lock or storage gives out first, and the
+only. Of what begins with `by_` it is about servers whose lock or storage saturates first, and the
 first of both is bounded, not drawn.
 `slack` is what the other parts can do over that, `workers_over_busy` the worker threads over those
 busy at capacity. A collection comes every so many `requests`; `cold_hit_part` is the part of its
@@ -142,7 +142,7 @@ _LIMITS: dict[Mechanism, tuple[str, ...]] = {
     Mechanism.DRIFT: ("cores", "pool", "storage", "lock"),
     Mechanism.TWO_MODES: ("storage",),
 }
-"""What may give out first."""
+"""What may saturate first."""
 
 
 def draw_server(seed: int) -> Member:

@@ -36,7 +36,7 @@ SEED = 11
 LIMITS = Limits(
     warm_up_s_max=60.0, measure_s_min=600.0, measure_s_max=600.0, accuracy=0.001, total_s_max=3600.0
 )
-"""Ten minutes a point (CP94 section 6), twenty of the flusher's periods."""
+"""Ten minutes a point (CP94 section 6), twenty of writeback's periods."""
 
 
 class FiguresError(ValueError):
@@ -91,7 +91,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Effective size of the page cache."""
     share: Literal["reads", "writes"] | None = None
     """The same as a share of the memory."""
-    policy: Literal["write-cancelling", "write-through"] | None = None
+    policy: Literal["write-back", "write-through"] | None = None
     regions: bool = False
     """How many performance regions."""
     focal: Literal["size_mean", "unique_bytes"] | None = None

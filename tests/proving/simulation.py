@@ -176,7 +176,7 @@ def simulate_cache_study(
         profile: a profile's name or the path of a TOML file.
         seed: decides order, addresses and noise.
         budget_s: virtual seconds; by default those of the command.
-        write_costs: whether the disciplines and the flusher are measured as well.
+        write_costs: whether the write modes and writeback are measured as well.
         store: where the points go; by default a store in memory.
 
     """

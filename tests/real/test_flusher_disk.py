@@ -1,6 +1,6 @@
-"""What the flusher and the disciplines cost on this disk, as root: whole, and the limits come back.
+"""What writeback and the write modes cost on this disk, as root: whole, and the limits come back.
 
-Whether the flusher rested and worked, and what reached the device when, needs a calm machine:
+Whether writeback rested and worked, and what reached the device when, needs a calm machine:
 `make check-machine`.
 """
 

@@ -1,6 +1,6 @@
 """A real survey of a real directory, small: a memory cgroup makes the cache small.
 
-That it finds the border of the cgroup needs a calm machine: `make check-machine`.
+That it finds the boundary of the cgroup needs a calm machine: `make check-machine`.
 """
 
 from __future__ import annotations

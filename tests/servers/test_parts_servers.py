@@ -55,7 +55,7 @@ def test_what_is_drawn_is_within_the_stated_ranges() -> None:
     seen = set[str]()
     for item in draw_servers(0, 200):
         drawn = numbers(item.server.system)
-        # What a class, or what gives out first, has of its own comes before what all have.
+        # What a class, or the bottleneck, has of its own comes before what all have.
         own = f"{item.kind.value.replace(' ', '_')}."
         by = "by_lock." if "lock" in item.server.system else "by_storage."
         for path, value in drawn.items():

@@ -1,4 +1,4 @@
-"""Borders on simulated curves through the adaptive placement; bench/borders.py is the long form."""
+"""Boundaries on simulated curves, placed adaptively; bench/borders.py is the long form."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _even(span: Span, rng: random.Random) -> float:
 def scored(
     profile: str, seeds: tuple[int, ...], model: str = "product", **asked: float
 ) -> list[tuple[Prediction, float, bool]]:
-    """Predictions with the truth, and whether each lies in a border zone."""
+    """Predictions with the truth, and whether each lies in a boundary zone."""
     found = []
     with open_engine(Target.parse(f"sim:{profile}"), run_seed=7) as engine:
         for seed in seeds:

@@ -37,8 +37,8 @@ ALIKE = frozenset(
 `write-through` and `two-level` have them."""
 KINDS = [name for name in profile_names() if name not in ALIKE]
 QUICK_KINDS = ("no-cache", "three-level", "smooth-slope", "drifting", "credit-cliff")
-"""One of each thing a survey may meet: no border, two, one that no step marks, and speed that moves
-slowly or at once. Many other tests have one border; scatter takes millions of requests."""
+"""One of each thing a survey may meet: no boundary, two, one that no step marks, and speed that
+moves slowly or at once. Many other tests have one boundary; scatter takes millions of requests."""
 QUICK = [(name, (SEED,)) for name in QUICK_KINDS]
 LONG = [
     *(pytest.param(name, (SEED, *MORE_SEEDS), marks=pytest.mark.long) for name in KINDS),

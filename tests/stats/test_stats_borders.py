@@ -53,7 +53,8 @@ def test_one_wild_reading_makes_no_border_and_does_not_move_one(index: int, fact
     readings[index] *= factor
     wild = fit_borders(places, readings, seed=5)
     assert len(wild.borders) == 1
-    # Index 6 stands just below the kink: there one wild reading may shift the border, not add one.
+    # Index 6 stands just below the kink: there one wild reading may shift the boundary, not add
+    # one.
     if index != 6:
         assert wild.borders[0].bytes.value == pytest.approx(20e6, rel=0.05)
 
@@ -187,7 +188,7 @@ def test_a_borders_interval_is_the_resamplings_middle_wider_by_what_few_readings
     assert np.log(found.high) == pytest.approx(centre + 1.15 * 0.385)
     monkeypatch.setattr(borders, "bootstrap", lambda *_: resampled + 1.0)
     beside = fit_borders(places, readings, seed=5).borders[0].bytes
-    assert beside.low == beside.value, "a border lies within its interval"
+    assert beside.low == beside.value, "a boundary lies within its interval"
     monkeypatch.setattr(borders, "bootstrap", lambda *_: resampled - 1.0)
     beside = fit_borders(places, readings, seed=5).borders[0].bytes
     assert beside.high == beside.value

@@ -117,7 +117,7 @@ def test_each_fit_of_a_bootstrap_is_of_its_own_times() -> None:
     [
         ([[3]], 6, "no shape has the code 3"),
         ([[UNIFORM, STEP]], 6, r"\[1, 6\], not \[1, 9\]"),
-        ([[UNIFORM] * 4], 15, "one to three borders"),
+        ([[UNIFORM] * 4], 15, "one to three boundaries"),
         ([UNIFORM], 6, "as .fits, levels."),
     ],
 )
@@ -263,7 +263,7 @@ def test_one_border_is_tried_on_a_grid_and_a_step_only_half_way_between_readings
         assert np.diff(tried).max() <= 0.2 + 1e-12, "a fifth of ln U or closer"
     for ends in ((12.0, 14.0), (10.6, 12.0)):
         edge = curve(np.zeros(5), x, centre_low=ends[0], centre_high=ends[1])
-        assert STEP not in explanations._single_places(edge)[1], "a border lies within"
+        assert STEP not in explanations._single_places(edge)[1], "a boundary lies within"
     few = curve(np.zeros(5), x, centre_low=11.2, centre_high=11.4)
     assert list(np.bincount(explanations._single_places(few)[1])) == [8, 0, 8]
 
@@ -313,7 +313,7 @@ def fits(*borders: tuple[float, float, int]) -> hierarchy.Fits:
 def test_a_border_needs_a_quarter_four_sigmas_and_a_plateau_of_two_readings_either_side(
     borders: list[tuple[float, float, int]], scale: float, worthy: bool
 ) -> None:
-    """ln 1.25 is 0.223; a uniform border at 14 has missed 1 - 1/e of its requests at 15."""
+    """ln 1.25 is 0.223; a uniform boundary at 14 has missed 1 - 1/e of its requests at 15."""
     data = curve(np.zeros(11), np.linspace(10.0, 15.0, 11))
     assert explanations._worthy(fits(*borders), data, scale) == [worthy]
 

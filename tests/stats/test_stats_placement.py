@@ -1,4 +1,4 @@
-"""What one more reading, or a resample of those there are, tells of a border: by other ways."""
+"""What one more reading, or a resample of those there are, tells of a boundary: by other ways."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def curve() -> Readings:
 
 
 def information(theta: np.ndarray, data: Readings) -> np.ndarray:
-    """What the readings and the priors say of the parameters, both borders taken as smeared."""
+    """What the readings and the priors say of the parameters, both boundaries taken as smeared."""
     codes = np.array([[SMEARED, SMEARED]])
     jacobian = hierarchy.ln_time(data.x, data.middle, codes, theta[None, :])[1][0]
     told = sum(
@@ -241,7 +241,7 @@ def test_a_curve_of_no_more_readings_than_parameters_has_one_degree_of_freedom_a
 def test_rather_more_than_half_of_the_places_are_for_looking_around(
     monkeypatch: pytest.MonkeyPatch, whole: int, explored: int
 ) -> None:
-    """Five at least and ten at most; from then on only gaps that may hide a border are halved."""
+    """Five at least and ten at most; from then on only gaps that may hide a boundary are halved."""
     only_open: list[bool] = []
 
     def gap(_: object, *, open_only: bool) -> float:

@@ -152,7 +152,7 @@ def test_reads_that_never_left_the_cache_are_told_from_reads_that_were_not_count
     assert not always_held(only_fetched())
     assert not always_held([mixed_point(64 * MIB)])
     assert not always_held([])
-    assert always_held([mixed_point(64 * MIB, fetched=0.09)]), "a flusher's, now and then"
+    assert always_held([mixed_point(64 * MIB, fetched=0.09)]), "writeback's, now and then"
     assert not always_held([mixed_point(64 * MIB, fetched=0.11)])
 
 

@@ -44,7 +44,7 @@ fn print_system(system: &SimulatedSystem) {
     let (low, high) =
         (first / 10.0, system.survey.unique_bytes_max.map_or(last * 6.0, |b| b as f64));
     for border in &borders {
-        println!("  border at {:.1} MB: {}", border.bytes / 1e6, border.what);
+        println!("  boundary at {:.1} MB: {}", border.bytes / 1e6, border.what);
     }
     for point in 0..POINTS {
         let bytes = low * (high / low).powf(f64::from(point) / f64::from(POINTS - 1));

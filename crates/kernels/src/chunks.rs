@@ -36,7 +36,7 @@ enum Way {
 }
 
 impl Chunks {
-    /// Reads `range` of the input ahead, with up to `depth` chunks on their way; fewer when the
+    /// Reads `range` of the input ahead, with up to `depth` chunks outstanding; fewer when the
     /// memory left does not allow more.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Requests on their way through the parts, and what every part shares.
+//! Outstanding requests through the parts, and what every part shares.
 //!
 //! A part never calls another: it says what is to happen, now ([`Hub::submit`], [`Hub::finish`]) or
 //! at a time ([`Hub::at`]), and the machine sees to it. A part that makes smaller requests of one

@@ -11,7 +11,7 @@ const EXPECTED: usize = 1 << 12;
 pub struct Replay(Cache);
 
 impl Replay {
-    /// An empty one; pages of `page_bytes` decide what the kernel's two lists do with its size.
+    /// An empty one; pages of `page_bytes` decide what the kernel's active/inactive LRU do with its size.
     pub fn new(policy: PolicyName, pages: usize, page_bytes: u64) -> Self {
         Self(Cache::new(policy, pages, page_bytes, EXPECTED))
     }

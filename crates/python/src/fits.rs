@@ -59,7 +59,7 @@ pub fn refine(
     Ok((bytes_of(py, &fits.theta)?, bytes_of(py, &fits.cost)?))
 }
 
-/// Solves for the heights of fits at given borders; which of them are good, their parameters and
+/// Solves for the heights of fits at given boundaries; which of them are good, their parameters and
 /// costs.
 #[pyfunction]
 pub fn start_fits(
@@ -125,7 +125,7 @@ fn shapes_of(py: Python<'_>, codes: &Codes) -> PyResult<(usize, Vec<Shape>)> {
         return Err(PyValueError::new_err("codes are needed as (fits, levels)"));
     };
     if levels == 0 {
-        return Err(PyValueError::new_err("a hierarchy has a border"));
+        return Err(PyValueError::new_err("a hierarchy has a boundary"));
     }
     let shape_of = |code: i64| {
         let unknown = || PyValueError::new_err(format!("no shape has the code {code}"));

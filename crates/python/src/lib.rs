@@ -41,7 +41,7 @@ mod _engine {
     #[pymodule_export]
     const BUILD: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
-    /// Most borders of a hierarchy.
+    /// Most boundaries of a hierarchy.
     #[pymodule_export]
     const LEVELS_MAX: usize = leadline_stats::model::LEVELS_MAX;
 
@@ -97,7 +97,7 @@ mod _engine {
         Ok(truth::expected_throughput_mb_s(&system, &workload, from_ns, to_ns))
     }
 
-    /// Borders of a simulated system in `unique_bytes`, as (bytes, what ends there).
+    /// Boundaries of a simulated system in `unique_bytes`, as (bytes, what ends there).
     #[pyfunction]
     fn simulated_borders(system_json: &str) -> PyResult<Vec<(f64, String)>> {
         let borders = truth::borders(&system_of(system_json)?);

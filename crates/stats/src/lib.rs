@@ -30,5 +30,5 @@ pub use readings::{Fits, Readings};
 pub use shape::Shape;
 
 /// Steepest fall of a level by itself, as a power of `unique_bytes`: seeks over a span
-/// (LITERATURE §2.1). What falls faster over a range has a border in it, however smeared.
+/// (LITERATURE §2.1). What falls faster over a range has a boundary in it, however smeared.
 pub const SLOPE_MAX: f64 = 0.5;

@@ -2,11 +2,11 @@
 
 use crate::shape::Shape;
 
-/// Most borders of a hierarchy.
+/// Most boundaries of a hierarchy.
 pub const LEVELS_MAX: usize = 3;
 
 /// Why another number of levels is refused.
-pub(crate) const LEVELS_REFUSED: &str = "a hierarchy has one to three borders";
+pub(crate) const LEVELS_REFUSED: &str = "a hierarchy has one to three boundaries";
 
 /// Parameters of a fit of so many levels.
 #[must_use]

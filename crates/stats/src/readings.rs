@@ -15,9 +15,9 @@ pub struct Readings {
     pub slope_penalty: [f64; 2],
     /// Residuals beyond this cost linearly; infinite for plain least squares.
     pub huber_scale: f64,
-    /// Least ln C of a border.
+    /// Least ln C of a boundary.
     pub centre_low: f64,
-    /// Largest ln C of a border.
+    /// Largest ln C of a boundary.
     pub centre_high: f64,
     /// The x at which the slope factor is one.
     pub middle: f64,

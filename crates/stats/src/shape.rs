@@ -1,6 +1,6 @@
 //! How the misses of one level rise where `unique_bytes` outgrow it.
 
-/// How hits fall beyond the place C of a border.
+/// How hits fall beyond the place C of a boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// h = min(1, C/U): random addresses over an LRU-like cache.

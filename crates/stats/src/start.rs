@@ -1,4 +1,4 @@
-//! Where fits begin: heights solved for at given borders.
+//! Where fits begin: heights solved for at given boundaries.
 
 use crate::least_squares::Normal;
 use crate::model::LEVELS_REFUSED;
@@ -6,7 +6,7 @@ use crate::readings::{Fits, Readings};
 use crate::refine::refine;
 use crate::shape::Shape;
 
-/// Logistic scale in ln U with which a smeared border begins.
+/// Logistic scale in ln U with which a smeared boundary begins.
 const SMEAR_START: f64 = 0.2;
 /// Of the trace, added to the diagonal: levels that no reading tells apart share their height.
 const RIDGE_FRAC: f64 = 1e-12;

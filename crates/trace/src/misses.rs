@@ -1,5 +1,5 @@
-//! Miss ratios: under LRU at any size at once, by stack distances, and under the kernel's two lists,
-//! size by size.
+//! Miss ratios: under LRU at any size at once, by stack distances, and under the kernel's
+//! active/inactive LRU, size by size.
 
 use leadline_machine::{PolicyName, Replay};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::hash::mix;
 const BINS: Bins = Bins::per_octave(6);
 /// Parts of a sample whose differences tell its error.
 const GROUPS: usize = 8;
-/// References that the two lists are simulated with: a third of a second for each size.
+/// References that active/inactive LRU are simulated with: a third of a second for each size.
 const REPLAYED_MAX: usize = 1 << 21;
 /// A simulated memory of fewer pages is too coarse for its lists.
 const REPLAYED_PAGES_MIN: f64 = 16.0;
@@ -38,7 +38,7 @@ pub struct Point {
     pub lru: f64,
     /// Its standard error from sampling; None where nothing is sampled.
     pub lru_error: Option<f64>,
-    /// The same under the kernel's two lists; None of a size that the sample is too small for.
+    /// The same under the kernel's active/inactive LRU; None of a size that the sample is too small for.
     pub two_lists: Option<f64>,
 }
 
@@ -51,7 +51,7 @@ pub struct Misses {
     pub references: u64,
     /// Share of the pages that were looked at.
     pub rate: f64,
-    /// Share that was looked at for the two lists.
+    /// Share that was looked at for active/inactive LRU.
     pub two_lists_rate: f64,
     /// Different pages.
     pub unique_pages: f64,

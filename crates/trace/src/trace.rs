@@ -147,13 +147,13 @@ pub struct Part {
     pub dirty_at_sync: f64,
     /// Bytes of which nobody can tell where they went.
     pub unplaced_bytes: u64,
-    /// Seconds in which anything was on its way.
+    /// Seconds in which anything was outstanding.
     pub busy_s: f64,
     /// Seconds of all requests that a device had, added up.
     pub device_s: f64,
     /// Times between a process's requests.
     pub gaps: Gaps,
-    /// What requests found on their way.
+    /// What requests found outstanding.
     pub outstanding: Outstanding,
     /// Who made requests, at most 1024 of each slice.
     pub processes: usize,
@@ -184,7 +184,7 @@ pub struct Gaps {
     pub overlapping: u64,
 }
 
-/// What requests found on their way.
+/// What requests found outstanding.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outstanding {
     /// Requests that looked.

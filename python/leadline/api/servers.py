@@ -46,7 +46,7 @@ def peak(
         resume: go on with the unfinished search of this file.
         scheduler: address of a dask.distributed scheduler whose workers run the trials.
         insecure_scheduler: take one of another machine without TLS.
-        compare: say how the other policies would have fared; takes some seconds.
+        compare: compare with the other policies; takes some seconds.
         store: a file or URL; by default the one the command line uses.
         say: is told what a person should know while it waits.
 
@@ -175,7 +175,7 @@ class MeasuredServer:
                 f"{load.rate_per_s:.4g}",
                 str(load.trials),
                 "" if load.response_ms is None else f"{load.response_ms.value:.3g}",
-                {True: "yes", False: "no", None: "cannot tell"}[load.saturated],
+                {True: "yes", False: "no", None: "inconclusive"}[load.saturated],
             )
             for load in sorted(self.peak.loads, key=lambda load: load.rate_per_s)
         ]

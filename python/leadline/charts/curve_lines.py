@@ -25,7 +25,7 @@ def level_lines(
     plain: bool = False,
     what: str = "",
 ) -> list[str]:
-    """Draw a curve over unique_bytes and its borders; empty when there is no room for it.
+    """Draw a curve over unique_bytes and its boundaries; empty when there is no room for it.
 
     Args:
         readings: of the curve, in any order.
@@ -115,7 +115,7 @@ def _braille_grid(
 
 
 def _x_labels(places: Sequence[float], borders: Sequence[float], columns: int) -> str:
-    """Put the ends of the axis and the borders under it, leaving out what would run together."""
+    """Put the ends of the axis and the boundaries under it, leaving out what would run together."""
     line = [" "] * columns
     for x_bytes in (min(places), max(places), *borders):
         label = format_bytes(x_bytes)

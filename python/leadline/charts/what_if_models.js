@@ -161,7 +161,7 @@ const leadlineModels = (() => {
     return { miss, byCentre: -steep * Math.exp(-lnWidth), byWidth: -steep * scaled };
   };
 
-  // Share that misses past a border, with its derivatives by ln C and ln width.
+  // Share that misses past a boundary, with its derivatives by ln C and ln width.
   const missPast = (request, [lnBytes, lnWidth, addedByWrites], smeared, added) => {
     const distance = request.lnUnique - (lnBytes + added * addedByWrites);
     const drawn = smeared ? smearedMiss(distance, lnWidth) : uniformMiss(distance);

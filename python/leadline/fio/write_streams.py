@@ -65,7 +65,7 @@ def _in_all(workload: Workload, streams: Sequence[StreamAsked], run: FioRun) -> 
     if len(streams) > 1:
         at_once = workload.process_num * workload.queue_depth
         differs.append(
-            f"{len(streams)} jobs have a request on its way each; Leadline's {at_once} workers "
+            f"{len(streams)} jobs have a request outstanding each; Leadline's {at_once} workers "
             "draw each request's stream by the weights"
         )
         differs.append(

@@ -71,7 +71,7 @@ class Places:
 
     @staticmethod
     def of_one_level(at: Floats) -> Places:
-        """Return these places as if there were no borders."""
+        """Return these places as if there were no boundaries."""
         return Places(at, np.zeros(len(at), dtype=np.intp))
 
 

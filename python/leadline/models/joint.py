@@ -287,7 +287,7 @@ def _doubted(
 
 
 def _first_fit(sample: Sample) -> tuple[OperationTime, _Prior, Floats]:
-    """Fit the mean alone from several starts, with every combination of border shapes."""
+    """Fit the mean alone from several starts, with every combination of boundary shapes."""
     random = np.random.default_rng(0)
     whitened = np.eye(len(sample.workloads)) * max(2 * sample.noise.overall_ln_sd, 0.06)
     reference = float(np.mean(Requests.of(sample.workloads).ln_unique))

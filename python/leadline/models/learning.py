@@ -79,16 +79,16 @@ def _between(ends: tuple[float, float], place: float) -> float:
 #
 # A reading helps a prediction as far as the two are believed to vary together. Of a space-filling
 # set of candidates, the next is the one that takes most variance off a like set of workloads per
-# second of measuring; then the next, given that one. Variance alone would pass by the borders,
+# second of measuring; then the next, given that one. Variance alone would pass by the boundaries,
 # where the model is wrong rather than unsure (LITERATURE §1.1, Jump-GP), so a share is forced
 # there.
 
 BATCH = 6
 """Points between two fits."""
 BORDER_SHARE = 0.25
-"""Of a batch, rounded: two points of six are at borders."""
+"""Of a batch, rounded: two points of six are at boundaries."""
 BORDER_ZONE = (0.7, 1.8)
-"""Factors of a border between which candidates count as at it."""
+"""Factors of a boundary between which candidates count as at it."""
 CANDIDATES = 256
 _COST_SCALE = 0.25
 """Distance, in surveyed ranges, over which a point's cost tells that of another."""
@@ -113,7 +113,7 @@ def next_points(
         seed: of the candidates and of the workloads they are to help.
 
     Returns:
-        `count` workloads, those at borders among them.
+        `count` workloads, those at boundaries among them.
 
     """
     free = spread_out(box, CANDIDATES, seed)
@@ -150,7 +150,7 @@ def enough(model: JointModel, box: Box, seed: int) -> bool:
 
 
 def _near_borders(model: JointModel, box: Box, seed: int) -> list[Workload]:
-    """Return candidates in the zone of each border that lies inside the box."""
+    """Return candidates in the zone of each boundary that lies inside the box."""
     found: list[Workload] = []
     for index, (ln_bytes, _) in enumerate(model.sample.borders):
         border = float(np.exp(ln_bytes))

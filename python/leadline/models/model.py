@@ -54,7 +54,7 @@ class Model(Protocol):
 # Readings brought together for fitting: what was measured, how noisy, and where levels end.
 
 BORDER_LN_SD_MIN = 0.05
-"""A border is never taken for better known: the fit moves it as all readings want it."""
+"""A boundary is never taken for better known: the fit moves it as all readings want it."""
 REGION_DF = 3.0
 """Replicates a region needs until its own noise counts as much as the whole system's."""
 
@@ -65,7 +65,7 @@ class RegionNoise:
 
     overall_ln_sd: float
     edges_bytes: tuple[float, ...]
-    """The borders between the regions."""
+    """The boundaries between the regions."""
     weights: tuple[float, ...]
     """Variance of each region relative to the overall one."""
 
@@ -89,7 +89,7 @@ class Sample:
     """Variance of each reading relative to the common noise's."""
     noise: RegionNoise
     borders: tuple[tuple[float, float], ...]
-    """ln bytes of each border, and its sd."""
+    """ln bytes of each boundary, and its sd."""
     scattered: tuple[bool, ...] = ()
     """Whether each reading was chosen anywhere among all, not along a curve; empty says: all."""
 
@@ -111,7 +111,7 @@ def sample_of(
     """Bring measurements together.
 
     Args:
-        points: of one system; those not admissible are left out while others are there.
+        points: of one system; those not valid are left out while others are there.
         borders: bytes at which levels end, as fitted.
         processors: of the machine, where they are known: a reading during which others had more
             of them than usual, or less, counts less.

@@ -10,7 +10,7 @@ and that a miss hides everything a hit was slow at.
                  * (A_ok (1 - q) + B_ok q + C_ok S / m_ok(S))
 
     share   read_frac, or 1 - read_frac           q  seq_frac      S  mean request size (at most U)
-    miss    1 at the first place; past border j uniform, max(0, 1 - C/U), or smeared, logistic in
+    miss    1 at the first place; past boundary j uniform, max(0, 1 - C/U), or smeared, logistic in
             ln(U/C); a scan that passes over all of U keeps nothing of it: weight q^(U/S)
     e       time per request of n at once over that of one: (n^-p (1 - G^p) + G^p)^(1/p); p = 1 is
             the balanced closed network, a large p a bottleneck; G = g m is the share that queues
@@ -36,7 +36,7 @@ PLACE = 11
 """Parameters of a place: ln A, ln B - ln A and ln C of reads; what writes add to each; logit of
 half of g, what writes add to it, ln(p - 1), s, ln of u over the reference size."""
 BORDER = 3
-"""Parameters of a border: ln C, ln width, what writes add to ln C."""
+"""Parameters of a boundary: ln C, ln width, what writes add to ln C."""
 SIZE_REFERENCE_BYTES = 32768.0
 """C is stated for a request of this size."""
 _OF_WRITES = np.array([[[0.0], [1.0]]])
@@ -86,22 +86,23 @@ class Requests:
 
 @dataclass(frozen=True)
 class OperationTime:
-    """The formula for a hierarchy of so many borders; parameters come apart, as one vector.
+    """The formula for a hierarchy of so many boundaries; parameters come apart, as one vector.
 
-    Inside, arrays are (places or borders, reads and writes, workloads): one call of numpy for all.
+    Inside, arrays are (places or boundaries, reads and writes, workloads): one call of numpy for
+    all.
     """
 
     smeared: tuple[bool, ...]
-    """Of each border: logistic instead of uniform."""
+    """Of each boundary: logistic instead of uniform."""
     ln_unique_reference: float
 
     @property
     def parameters(self) -> int:
-        """Length of the parameter vector: places first, then borders."""
+        """Length of the parameter vector: places first, then boundaries."""
         return PLACE * (len(self.smeared) + 1) + BORDER * len(self.smeared)
 
     def border(self, index: int) -> int:
-        """Where the parameters of a border begin."""
+        """Where the parameters of a boundary begin."""
         return PLACE * (len(self.smeared) + 1) + BORDER * index
 
     def ln_mb_s(self, requests: Requests, theta: Floats) -> tuple[Floats, Floats]:
@@ -133,7 +134,7 @@ class OperationTime:
         return requests.ln_size - np.log(seconds) - _LN_MB, -(jacobian / seconds).T
 
     def _miss(self, requests: Requests, t: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
-        """Share that misses at each border, and its derivatives by ln C and ln width."""
+        """Share that misses at each boundary, and its derivatives by ln C and ln width."""
         distance = requests.ln_unique - (t[0] + _OF_WRITES * t[2])
         beyond = (distance > 0).astype(np.float64)
         held = np.exp(-np.maximum(distance, 0.0))
@@ -160,7 +161,7 @@ def _by_place(slopes: Floats) -> Floats:
 
 
 def _by_border(seconds: Floats, miss_slopes: tuple[Floats, Floats]) -> Floats:
-    """Derivatives by each parameter of each border; a miss costs what the next place takes."""
+    """Derivatives by each parameter of each boundary; a miss costs what the next place takes."""
     by_centre, by_width = (seconds * slope for slope in miss_slopes)
     of_a_border = np.stack([by_centre.sum(axis=1), by_width.sum(axis=1), by_centre[:, 1]], axis=1)
     return of_a_border.reshape(BORDER * len(seconds), seconds.shape[-1])

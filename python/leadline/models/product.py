@@ -193,7 +193,7 @@ def reached_at_one(x: Floats, ln_mb_s: Floats, variance: Floats) -> tuple[float,
 # effects, an effect being the ln ratio of a curve to the focal point beyond what noise could make:
 # variance = interaction^2 x the sum over pairs of min(effect, effect)^2. How strongly is taken from
 # simulated machines first and then corrected by the survey's own readings far off the curves. In a
-# border zone neither region's family is right, and half of how far the two disagree is added.
+# boundary zone neither region's family is right, and half of how far the two disagree is added.
 
 
 MULTIPLIED = ("size_mean", "read_frac", "process_num", "seq_frac")
@@ -214,7 +214,7 @@ SIGMAS_MAX = 4.0
 """A reading off the curves counts as no farther from the product than this."""
 
 BORDER = 0.5
-"""Standard deviation in a border zone, per ln ratio between the two families that meet there."""
+"""Standard deviation in a boundary zone, per ln ratio between the two families that meet there."""
 
 NOISE_SDS = 3.0
 """An effect counts from as many of its own standard deviations on."""
@@ -366,7 +366,7 @@ class ProductModel:
         }
 
     def _zones_between(self, survey: Survey) -> tuple[tuple[tuple[float, float], int, int], ...]:
-        """Border zones with the parts below and above them, where both were surveyed."""
+        """Boundary zones with the parts below and above them, where both were surveyed."""
         places = {part.region.index: place for place, part in enumerate(self._parts)}
         return tuple(
             (zone, places[index], places[index + 1])

@@ -1,4 +1,4 @@
-"""What a survey measured, and so where a model may speak: its ranges, regions and borders."""
+"""What a survey measured, and so where a model may speak: its ranges, regions and boundaries."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ data it is drawn from."""
 
 BORDER_ZONE_BELOW = 0.95
 BORDER_ZONE_ABOVE = 1.33
-"""The zone of high error around a border, as factors of its interval. CP94 Fig. 24 left out 20 to
-27 MB on a 21 MB cache and 3 to 4 MB on a 3 MB one: nearly all of it lies above the border."""
+"""The zone of high error around a boundary, as factors of its interval. CP94 Fig. 24 left out 20 to
+27 MB on a 21 MB cache and 3 to 4 MB on a 3 MB one: nearly all of it lies above the boundary."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Ranges:
 
     Attributes:
         unique_bytes, size_mean, process_num, read_frac, seq_frac: the hull over all regions.
-        border_zones: (low, high) bytes of the zone of high error around each border.
+        border_zones: (low, high) bytes of the zone of high error around each boundary.
 
     """
 

@@ -1,6 +1,6 @@
 """How storage is reached: by which calls, by direct I/O or not, and which writes wait.
 
-A discipline is what a program asks of the page cache for its writes: buffered, `O_DSYNC`, an
+A write mode is what a program asks of the page cache for its writes: buffered, `O_DSYNC`, an
 `fsync` each so many writes, or past the cache (METHODS section 4).
 """
 

@@ -18,8 +18,8 @@ from leadline.record.workload import Interval
 Bus = Literal["io", "memory"]
 """The two columns of AD98 Fig. 2."""
 Resource = Literal["disks", "io_path", "cpu", "memory", "network"]
-"""What can give out. `disks` are the disks by themselves, added up; `io_path` is what they share:
-it is the limit where all disks at once give less than their sum."""
+"""What can be the bottleneck. `disks` are the disks by themselves, added up; `io_path` is what they
+share: it is the limit where all disks at once give less than their sum."""
 RESOURCES: tuple[Resource, ...] = ("disks", "io_path", "cpu", "memory", "network")
 RESOURCE_WORDS: dict[str, str] = {
     "disks": "disks",
@@ -162,7 +162,7 @@ class Saturation(msgspec.Struct, frozen=True, kw_only=True):
     use_at_most: Interval | None = None
     """Its highest utilisation that was measured; far below 1 is far extrapolation."""
     at_least: bool = False
-    """The resource was never seen to give out: the value is a lower limit."""
+    """The resource was never seen saturated: the value is a lower limit."""
 
 
 class AmdahlCase(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,7 +188,7 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
     saturations: tuple[Saturation, ...]
     """In the order of `RESOURCES`."""
     order: tuple[Resource, ...]
-    """What gives out first, second, …; resources without a number are left out."""
+    """The bottleneck, second, …; resources without a number are left out."""
     first: Resource | None
     disks_mb_s_per_processor: Interval | None
     """What the disks that are there give this phase: bars below it limit it now."""
@@ -197,7 +197,7 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine with other parts: what it would do, and what would give out next."""
+    """A machine with other parts: what it would do, and what would be the next bottleneck."""
 
     kernel: KernelName
     phase: str

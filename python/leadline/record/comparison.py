@@ -15,7 +15,7 @@ from leadline.record.finding import Finding, Severity
 from leadline.record.survey import Curve
 from leadline.record.workload import Interval, Workload
 
-Verdict = Literal["a", "b", "cannot tell"]
+Verdict = Literal["a", "b", "inconclusive"]
 
 
 class Price(msgspec.Struct, frozen=True):

@@ -21,11 +21,11 @@ from leadline.record.writes import FlusherCost, WriteDisciplines
 class WritePolicy(StrEnum):
     """What becomes of a write that the page cache could hold (CP93 section 4.2)."""
 
-    CANCELLING = "write-cancelling"
+    CANCELLING = "write-back"
     """A later write to the same place takes it back before it reached the disk."""
     THROUGH = "write-through"
     """Every write goes to the disk, with or without a write buffer."""
-    UNKNOWN = "cannot tell"
+    UNKNOWN = "inconclusive"
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class CacheSize(msgspec.Struct, frozen=True, kw_only=True):
     """Effective size for one kind of request: the working set up to which they stay fast."""
 
     bytes: Interval | None
-    """None where there is no border, or none that is the page cache's; `reason` says which."""
+    """None where there is no boundary, or none that is the page cache's; `reason` says which."""
     memory_frac: Interval | None
     """Share of the memory that could hold it; None when that is unknown."""
     shape: str | None = None
@@ -90,7 +90,7 @@ class CachePlan(msgspec.Struct, frozen=True, kw_only=True):
     size_mean: int
     """Of every request: fixed, so that no write has to read what it does not cover."""
     writes_s: float = 0.0
-    """Time of the budget kept for the disciplines and the flusher; 0 leaves them out."""
+    """Time of the budget kept for the write modes and writeback; 0 leaves them out."""
 
     @property
     def points(self) -> int:

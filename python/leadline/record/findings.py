@@ -145,5 +145,5 @@ def average_slope(curve: Curve) -> float | None:
 
 
 def border_is_gradual(border: Border) -> bool:
-    """Whether throughput falls over a stretch beyond the border rather than at an edge."""
+    """Whether throughput falls over a stretch beyond the boundary rather than at an edge."""
     return border.shape == "smeared"

@@ -312,12 +312,12 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def server_lost(self) -> bool:
-        """Whether the run ended because its server went away; then it is not admissible."""
+        """Whether the run ended because its server went away; then it is not valid."""
         return any(found.code == "server_lost" for found in self.findings)
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is not admissible."""
+        """Why it is not valid."""
         return tuple(str(each) for each in self.findings if each.severity is Severity.INVALID)
 
     @property

@@ -101,9 +101,9 @@ class Border(msgspec.Struct, frozen=True, kw_only=True):
     shape: str
     """How the hit ratio falls beyond it: uniform, step or smeared."""
     time_ratio: float
-    """Time per byte far beyond the border over time per byte before it."""
+    """Time per byte far beyond the boundary over time per byte before it."""
     evidence_bic: float
-    """BIC gained by this border over the best fit without it; over 10 is very strong."""
+    """BIC gained by this boundary over the best fit without it; over 10 is very strong."""
     basis: Literal["counted", "throughput"] = "throughput"
     """What shows it: counts of what reads found in the page cache, or throughput alone."""
 
@@ -170,7 +170,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     slope: tuple[SlopePoint, ...]
     families: tuple[Family, ...]
     cache_bytes: Interval | None
-    """Effective file-cache size: the last border whose far side is slower; None without one."""
+    """Effective file-cache size: the last boundary whose far side is slower; None without one."""
     sentinels: tuple[Sentinel, ...]
     drift_frac: Interval | None
     """Change of the sentinel over the survey; an interval without 0 means drift."""

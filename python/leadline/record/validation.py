@@ -103,14 +103,14 @@ class ValidatedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     border_zone: bool
     """Whether unique_bytes lies where two regions meet; left out of the enhanced error."""
     readings_mb_s: tuple[float | None, ...]
-    """One per pass; None where it was not measured or is not admissible."""
+    """One per pass; None where it was not measured or is not valid."""
     measured_mb_s: float | None
     """Geometric mean of the readings; None when there is none, and then nothing is scored."""
     repeat_error_frac: float | None
     """|first / second - 1|: the first pass as a prediction of the second (CP94 Fig. 15)."""
     forecasts: tuple[Forecast, ...]
     reasons: tuple[str, ...] = ()
-    """Why readings are not admissible."""
+    """Why readings are not valid."""
 
 
 class BinError(msgspec.Struct, frozen=True):
@@ -137,10 +137,10 @@ class ParameterError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlaceError(msgspec.Struct, frozen=True):
-    """Median error within one region away from its borders, or in the border zone."""
+    """Median error within one region away from its boundaries, or in the boundary zone."""
 
     region: int | None
-    """None for the border zone."""
+    """None for the boundary zone."""
     name: str
     median_error: Interval
 
@@ -163,7 +163,7 @@ class ModelScore(msgspec.Struct, frozen=True, kw_only=True):
     p75_error: Interval
     p90_error: Interval
     enhanced_median_error: Interval | None
-    """Without the border zone (CP94 Figs. 15 and 24); None when all lies in it."""
+    """Without the boundary zone (CP94 Figs. 15 and 24); None when all lies in it."""
     amplification: Interval | None
     """Median error over inherent error; None when nothing was measured twice."""
     bias_frac: Interval

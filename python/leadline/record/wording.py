@@ -15,7 +15,7 @@ PARAMETER_TITLES = {
     "unique_bytes": "Working set by the workload",
     "size_mean": "Mean request size",
     "read_frac": "Read fraction",
-    "process_num": "Processes at once",
+    "process_num": "Concurrency",
     "seq_frac": "Sequential fraction",
 }
 """What each parameter is called on an axis and in a table."""

@@ -502,7 +502,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fare(msgspec.Struct, frozen=True, kw_only=True):
-    """How one policy would have fared on the same server, as far as its trials tell."""
+    """How one policy fares on the same server, as far as its trials tell."""
 
     policy: str
     verdict: PeakVerdict
@@ -538,7 +538,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     wall_s: float = 0.0
     fares: tuple[Fare, ...] = ()
-    """How all policies would have fared: simulated on a server fitted to the trials."""
+    """Policy comparison: simulated on a server fitted to the trials."""
     fares_on: str = ""
     """That server, in words; why there is none."""
 

@@ -1,6 +1,6 @@
-"""What writes cost: the flusher behind the cache, and the disciplines a program can choose.
+"""What writes cost: writeback behind the cache, and the write modes a program can choose.
 
-CP93 section 4.2 found a flusher that cost a factor 4; the disciplines are the choice between speed
+CP93 section 4.2 found writeback that cost a factor 4; the write modes are the choice between speed
 and reliability that its write policies make for a program.
 """
 
@@ -14,12 +14,12 @@ from leadline.record.workload import Interval, Workload
 
 
 class FlusherCost(msgspec.Struct, frozen=True, kw_only=True):
-    """The rate of cached writes while the flusher works, against the rate while it rests."""
+    """The rate of cached writes while writeback works, against the rate while it rests."""
 
     workload: Workload
     method: Literal["dirty limits", "windows"]
     """By limits under which it rests or works all the time, or by moments at the usual limits."""
-    verdict: Literal["slows", "does not slow", "cannot tell"]
+    verdict: Literal["slows", "does not slow", "inconclusive"]
     resting_mb_s: Interval | None
     working_mb_s: Interval | None
     cost_frac: Interval | None
@@ -34,7 +34,7 @@ class FlusherCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DisciplineRate(msgspec.Struct, frozen=True, kw_only=True):
-    """One discipline on the focal write workload."""
+    """One write mode on the focal write workload."""
 
     name: str
     """"buffered", "O_DSYNC", "fsync each 8", "direct", as `say_discipline` writes it."""
@@ -50,7 +50,7 @@ class DisciplineRate(msgspec.Struct, frozen=True, kw_only=True):
     device_reach: float | None
     """Bytes the device wrote per byte asked; 1 or more where every write reached it."""
     reasons: tuple[str, ...] = ()
-    """Why it was not measured, or is not admissible."""
+    """Why it was not measured, or is not valid."""
 
 
 class WriteDisciplines(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
-"""Pure functions on numbers: intervals, borders, curves and drift. Seeded, no I/O.
+"""Pure functions on numbers: intervals, boundaries, curves and drift. Seeded, no I/O.
 
 Names are resolved on first use: SciPy takes longer to load than most commands take.
 
-borders      fit_borders: where each level of the hierarchy ends
+boundaries      fit_borders: where each level of the hierarchy ends
 held         held_bytes: how much a cache holds, from what reads found in it
 placement    next_unique_bytes: where to measure next
 pooling      several runs of one workload as one answer

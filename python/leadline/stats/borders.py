@@ -1,8 +1,8 @@
-"""Where one level of a storage hierarchy ends: borders in `unique_bytes` (LITERATURE §2).
+"""Where one level of a storage hierarchy ends: boundaries in `unique_bytes` (LITERATURE §2).
 
-Several explanations of a curve compete - smooth ones without a border, and one to three borders
-of three shapes - and the Bayesian information criterion picks, with a margin that a border must
-win by. Intervals come from a residual bootstrap. See docs/concepts/borders.md.
+Several explanations of a curve compete - smooth ones without a boundary, and one to three
+boundaries of three shapes - and the Bayesian information criterion picks, with a margin that a
+boundary must win by. Intervals come from a residual bootstrap. See docs/concepts/borders.md.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ the truth in 90-93 % of curves (bench/borders.py), as residual bootstraps of few
 
 @dataclass(frozen=True)
 class FittedBorder:
-    """One border: the effective size of a cache."""
+    """One boundary: the effective size of a cache."""
 
     bytes: Interval
     shape: str
     time_ratio: float
-    """Time per byte far beyond the border over time per byte before it."""
+    """Time per byte far beyond the boundary over time per byte before it."""
     evidence_bic: float
-    """BIC gained by this border over the best explanation without it."""
+    """BIC gained by this boundary over the best explanation without it."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class BorderFit:
     """Standard deviation of one reading about the fit, as a fraction."""
     model: str
     alternatives: tuple[tuple[str, int, float], ...]
-    """(name, borders, BIC) of each explanation that competed, best first."""
+    """(name, boundaries, BIC) of each explanation that competed, best first."""
     explanation: Explanation
     middle: float
 
@@ -72,10 +72,10 @@ def fit_borders(
     margin_bic: float = EVIDENCE_MARGIN,
     count: int | None = None,
 ) -> BorderFit:
-    """Find the borders of a curve of throughput over `unique_bytes`, with 95 % intervals.
+    """Find the boundaries of a curve of throughput over `unique_bytes`, with 95 % intervals.
 
     Repeated x are separate readings. `reading_sd_frac` weighs readings against each other and
-    says what noise to expect before any residual is seen. `count` fixes the number of borders
+    says what noise to expect before any residual is seen. `count` fixes the number of boundaries
     where it was decided earlier and an explanation with that many fits; else evidence decides.
 
     Raises:
@@ -102,7 +102,7 @@ def fit_borders(
 def _evidence(
     best: Explanation, rivals: Sequence[Explanation], data: Readings, prior_sd: float
 ) -> Floats:
-    """BIC that each border gains over the best explanation of the same curve without it."""
+    """BIC that each boundary gains over the best explanation of the same curve without it."""
     gains = np.empty(best.borders)
     fewer = [rival.bic for rival in rivals if rival.borders < best.borders]
     for level in range(best.borders):

@@ -1,6 +1,7 @@
 """Rival explanations of a `unique_bytes` curve and the criterion that ranks them.
 
-Smooth curves without a border compete with hierarchies of one to three borders of three shapes.
+Smooth curves without a boundary compete with hierarchies of one to three boundaries of three
+shapes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from leadline.stats import hierarchy
 from leadline.stats.hierarchy import SHAPE_OF_CODE, STEP, Codes, Fits, Floats, Readings
 
 CONTRAST_MIN = 1.25
-"""Least ratio of times per byte across a border that is worth a region of its own."""
+"""Least ratio of times per byte across a boundary that is worth a region of its own."""
 CONTRAST_SIGMAS = 4.0
 """Least ln contrast in standard deviations of one reading (LITERATURE §2.3)."""
 PLATEAU_FACTOR_MIN = 2.0
@@ -23,8 +24,8 @@ PLATEAU_FACTOR_MIN = 2.0
 PLATEAU_READINGS_MIN = 2
 """A plateau rests on at least this many readings: one wild reading is no region."""
 EVIDENCE_MARGIN = 4.0
-"""BIC by which the first border must beat every smooth curve; each further one must gain twice
-that over fewer borders. Tuned by bench/borders.py: borders that exist gain 10 to 100."""
+"""BIC by which the first boundary must beat every smooth curve; each further one must gain twice
+that over fewer boundaries. Tuned by bench/borders.py: boundaries that exist gain 10 to 100."""
 
 NOISE_PRIOR_FRAC = 0.03
 NOISE_PRIOR_DF = 3.0
@@ -33,7 +34,7 @@ SLOPE_PRIOR_SD = (0.05, 0.10)
 """Priors of the weak slopes of hits and misses: 12 % and 26 % per decade of unique_bytes."""
 _HUBER_SIGMAS = 2.5
 _KEPT = 10
-"""Fits refined per number of borders."""
+"""Fits refined per number of boundaries."""
 
 
 SEEK = "seek"
@@ -105,7 +106,7 @@ def explain(data: Readings, prior_sd: float) -> tuple[list[Explanation], Reading
 
 
 def choose(rivals: Sequence[Explanation], margin_bic: float) -> Explanation:
-    """Pick the explanation, borders paying the margin on top of their parameters."""
+    """Pick the explanation, boundaries paying the margin on top of their parameters."""
     return min(rivals, key=lambda rival: rival.bic + margin_bic * max(2 * rival.borders - 1, 0))
 
 
@@ -128,7 +129,7 @@ def bic(cost: Floats | float, parameters: int, count: int, prior_sd: float) -> F
 
 
 def _smooth(data: Readings, prior_sd: float) -> list[Explanation]:
-    """Curves without a border; the constant shares the weak slope that every rival has."""
+    """Curves without a boundary; the constant shares the weak slope that every rival has."""
     found = []
     for name, degree in (("constant", 1), ("power", 1), ("quadratic", 2)):
         if degree + 1 > data.x.size:
@@ -195,7 +196,7 @@ def _seek(data: Readings, prior_sd: float) -> Explanation:
 def _hierarchies(
     data: Readings, prior_sd: float, scale: float, earlier: Sequence[Explanation]
 ) -> list[Explanation]:
-    """Best hierarchies of one to three borders; few readings allow fewer borders."""
+    """Best hierarchies of one to three boundaries; few readings allow fewer boundaries."""
     if data.centre_high <= data.centre_low:
         return []
     singles = _single_places(data)
@@ -222,7 +223,7 @@ def _hierarchies(
 
 
 def _single_places(data: Readings) -> tuple[Floats, Codes]:
-    """Return places and shapes to try for one border; a step can only be told between readings."""
+    """Return places and shapes to try for one boundary; a step shows between readings only."""
     count = max(8, int(np.ceil((data.centre_high - data.centre_low) / 0.2)) + 1)
     grid = np.linspace(data.centre_low, data.centre_high, count)
     distinct = np.unique(data.x)
@@ -235,7 +236,7 @@ def _single_places(data: Readings) -> tuple[Floats, Codes]:
 
 
 def _combined(singles: tuple[Floats, Codes], levels: int) -> tuple[Floats, Codes]:
-    """Return all single borders, or all pairs far enough apart."""
+    """Return all single boundaries, or all pairs far enough apart."""
     centres, codes = singles
     if levels == 1:
         return centres[:, None], codes[:, None]
@@ -244,7 +245,7 @@ def _combined(singles: tuple[Floats, Codes], levels: int) -> tuple[Floats, Codes
 
 
 def _added(fits: Fits, singles: tuple[Floats, Codes]) -> tuple[Floats, Codes]:
-    """Return each fit with one more border at every place."""
+    """Return each fit with one more boundary at every place."""
     places, shapes = singles
     centres = np.concatenate(
         [np.repeat(fits.centres, places.size, axis=0), np.tile(places, len(fits.cost))[:, None]],
@@ -258,7 +259,7 @@ def _added(fits: Fits, singles: tuple[Floats, Codes]) -> tuple[Floats, Codes]:
 
 
 def _polished(fits: Fits, data: Readings) -> Fits:
-    """Refine again with each border moved and reshaped: steepest descent stops at a kink."""
+    """Refine again with each boundary moved and reshaped: steepest descent stops at a kink."""
     codes, theta = [fits.codes], [fits.theta]
     for level in range(fits.levels):
         for code in (hierarchy.UNIFORM, hierarchy.SMEARED):
@@ -277,7 +278,7 @@ def _best(fits: Fits, count: int) -> Fits:
 
 
 def _sorted_levels(fits: Fits) -> Fits:
-    """Order each fit's borders by size."""
+    """Order each fit's boundaries by size."""
     levels = fits.levels
     order = np.argsort(fits.centres, axis=1, kind="stable")
     theta = fits.theta.copy()
@@ -287,7 +288,7 @@ def _sorted_levels(fits: Fits) -> Fits:
 
 
 def _worthy(fits: Fits, data: Readings, scale: float) -> NDArray[np.bool_]:
-    """Tell which fits have every border worth reporting: contrast that shows, real plateaus."""
+    """Tell which fits have every boundary worth reporting: contrast that shows, real plateaus."""
     levels = fits.levels
     centres = fits.centres
     ends = np.concatenate(
@@ -334,10 +335,10 @@ def _explanation(fits: Fits, index: int, data: Readings, prior_sd: float) -> Exp
 
 
 def parameters_of(codes: Sequence[int]) -> int:
-    """Count a, d_k and C_k, and the width of a smeared border.
+    """Count a, d_k and C_k, and the width of a smeared boundary.
 
     The workload's addresses are drawn uniformly, so the uniform shape is what to expect:
-    a smeared border counts one parameter more than it has.
+    a smeared boundary counts one parameter more than it has.
     """
     return 1 + 2 * len(codes) + 2 * sum(code == hierarchy.SMEARED for code in codes)
 

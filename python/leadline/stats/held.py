@@ -23,7 +23,7 @@ CLEAR_SHARE = 0.8
 FAR_SD, STALE_SD = 0.01, 0.08
 """How far share x U is off beside chance, as fractions: the kernel's own count of a full cache
 moves by 1 % between the points of one survey; and pages of larger workloads before stay for a while
-in the place of this one's, the more the nearer it is to the border (times the share squared): 3 %
+in the place of this one's, the more the nearer it is to the boundary (times the share squared): 3 %
 beyond a full cache of 120 MiB 109 were found, and 50 % beyond one of 91 MiB 82, 84, 88, 89, 90 and
 92."""
 CLEAR_MIN = 2
@@ -75,7 +75,7 @@ def held_bytes(lookups: Sequence[Lookups]) -> Held | None:
     beyond = missed & (unique >= clean)
     if not beyond.any():
         return None
-    # A reading near the border that misses a little may just not have brought all of its data in.
+    # A reading near the boundary that misses a little may just not have brought all of its data in.
     clear = beyond & (share <= CLEAR_SHARE)
     beyond = clear if clear.sum() >= CLEAR_MIN else beyond
     ln_held, ln_sd, df = _average(unique[beyond], share[beyond], count[beyond])

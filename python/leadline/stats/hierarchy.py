@@ -21,7 +21,7 @@ UNIFORM, STEP, SMEARED = range(3)
 """As crates/stats/src/shape.rs has them."""
 
 LEVELS_MAX = _engine.LEVELS_MAX
-"""Most borders of a hierarchy."""
+"""Most boundaries of a hierarchy."""
 
 SLOPE_MAX = _engine.SLOPE_MAX
 """Steepest fall of a level by itself, as a power of unique_bytes (crates/stats/src/lib.rs)."""
@@ -60,12 +60,12 @@ class Fits:
 
     @property
     def levels(self) -> int:
-        """Borders in each fit."""
+        """Boundaries in each fit."""
         return int(self.codes.shape[1])
 
     @property
     def centres(self) -> Floats:
-        """Place of each border, as ln C_k."""
+        """Place of each boundary, as ln C_k."""
         return self.theta[:, places(self.levels)[1]]
 
     def take(self, chosen: NDArray[np.int64]) -> Fits:
@@ -109,7 +109,7 @@ def refine(data: Readings, codes: Codes, theta: Floats, iterations: int = 14) ->
 
 
 def start_fits(data: Readings, centres: Floats, codes: Codes) -> Fits:
-    """Solve for a and d_k at given borders, on relative errors; drops negative d_k.
+    """Solve for a and d_k at given boundaries, on relative errors; drops negative d_k.
 
     A fit that wants a negative d_k is the fit of fewer levels, which competes by itself.
     """

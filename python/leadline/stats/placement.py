@@ -1,7 +1,7 @@
-"""Where to measure next on the `unique_bytes` curve, so that few readings find every border.
+"""Where to measure next on the `unique_bytes` curve, so that few readings find every boundary.
 
 First both ends, then the gap with the largest drop, then where the fits so far would learn most:
-at the borders, and where rival explanations disagree (LITERATURE §2.3). No randomness: the same
+at the boundaries, and where rival explanations disagree (LITERATURE §2.3). No randomness: the same
 readings give the same next place.
 """
 
@@ -30,7 +30,7 @@ _DROP_FLOOR = 0.15
 _CANDIDATES = 121
 _OPEN_WIDTH = np.log(2.0)
 _OPEN_DROP = np.log(1.4)
-"""A gap this wide and this steep may hold a border: it is halved before any border is refined."""
+"""A gap this wide and this steep may hold a boundary: it is halved before any is refined."""
 
 
 def next_unique_bytes(
@@ -71,7 +71,7 @@ def next_unique_bytes(
 def _steepest_gap(readings: Sequence[tuple[float, float]], *, open_only: bool) -> float | None:
     """Middle, in ln U, of the gap with the largest drop x sqrt(width).
 
-    `open_only` leaves out the gaps too narrow, or too level, to hide a border of their own.
+    `open_only` leaves out the gaps too narrow, or too level, to hide a boundary of their own.
     """
     x, inverse = np.unique(np.log([place for place, _ in readings]), return_inverse=True)
     logs = np.log([reading for _, reading in readings])
@@ -90,7 +90,7 @@ def _steepest_gap(readings: Sequence[tuple[float, float]], *, open_only: bool) -
 def _border_gain(best: Explanation, data: Readings, noise: float, candidates: Floats) -> Floats:
     """Predict the fall of the summed variance of ln C_k for one more reading at each candidate.
 
-    Averaged over where the borders may be, as a reading just above C tells most and one just
+    Averaged over where the boundaries may be, as a reading just above C tells most and one just
     below C next to nothing.
     """
     codes = np.array([[SMEARED if code == STEP else code for code in best.codes]])

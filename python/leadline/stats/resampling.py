@@ -1,4 +1,4 @@
-"""Residual bootstrap of the places of borders."""
+"""Residual bootstrap of the places of boundaries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bootstrap(
     noise: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return ln C_k of refits to resampled residuals, (resamples, borders).
+    """Return ln C_k of refits to resampled residuals, (resamples, boundaries).
 
     Shapes the data cannot tell apart share the resamples by weight, so that the interval knows
     that the shape is uncertain; each resample draws its own noise level, so that it knows how
@@ -73,7 +73,7 @@ def _resampled(
 
 
 def _starts(rival: Explanation, data: Readings) -> list[Floats]:
-    """Return the fit itself, and each border moved either way: a kink has local minima."""
+    """Return the fit itself, and each boundary moved either way: a kink has local minima."""
     theta = np.array(rival.coefficients)
     starts = [theta]
     distinct = np.unique(data.x)

@@ -4,9 +4,9 @@ The one home of the curve from which a survey and a cache study read how much it
 Two counts tell it, and neither moves with what else the processors do, as throughput does:
 
 * lookups: what reads at random places found in the page cache. The share found is the share of the
-  data that is held, so that every reading past the border measures it (`stats.held`);
+  data that is held, so that every reading past the boundary measures it (`stats.held`);
 * fetched bytes, where nobody looks into the cache: bytes that the device delivered per byte read,
-  read-ahead included. They show where misses begin, by a border's model (`stats.borders`).
+  read-ahead included. They show where misses begin, by a boundary's model (`stats.borders`).
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from leadline.stats import FittedBorder, Lookups, fit_borders, held_bytes
 from leadline.stats.held import COMMON_SD
 
 MISS_FLOOR = 0.1
-"""Added to the share of misses before its logarithm is taken: what a flusher sends to the device
+"""Added to the share of misses before its logarithm is taken: what writeback sends to the device
 now and then, some hundredths, is not a level of its own."""
 DISTURBED = 0.15
 """A share of misses this far above that of a larger workload is somebody else's doing; so is this
 part more than was fetched for it, where that is more than was asked for."""
 POINTS_MIN = 6
-"""A border has three parameters of its own; fewer places than this cannot show one."""
+"""A boundary has three parameters of its own; fewer places than this cannot show one."""
 EDGE = 1.15
-"""Readings within this factor of a border belong to neither side of it."""
+"""Readings within this factor of a boundary belong to neither side of it."""
 LOOKUPS_MIN = 20
 """A point of fewer lookups at random places tells no share."""
 TELLING = (2.0, 2.7, 3.7, 5.0)
-"""Where a reading tells most of what is held, as factors of it: far enough past the border for the
-pages of larger workloads to be few, near enough for many of the reads to hit."""
+"""Where a reading tells most of what is held, as factors of it: far enough past the boundary for
+the pages of larger workloads to be few, near enough for many of the reads to hit."""
 
 Counts = Literal["lookups", "device"]
 
@@ -219,7 +219,7 @@ def _by_device(
 def _moving(size: Interval) -> Interval:
     """Return a size whose interval is no narrower than one that lookups tell.
 
-    Bytes that were fetched for other reasons than misses are in the count, and the border's model
+    Bytes that were fetched for other reasons than misses are in the count, and the boundary's model
     knows of none: a fit that is better than this is so by chance.
     """
     moves = math.exp(1.96 * COMMON_SD)
@@ -240,7 +240,7 @@ def _looked_up(points: Sequence[Measurement]) -> list[tuple[Measurement, Lookups
 
 
 def _time_ratio(points: Sequence[Measurement], size: float) -> float | None:
-    """Time per byte beyond a border over that before it; None where a side was not measured."""
+    """Time per byte beyond a boundary over that before it; None where a side was not measured."""
     before = [throughput(point) for point in points if _unique_bytes(point) * EDGE <= size]
     beyond = [throughput(point) for point in points if _unique_bytes(point) >= size * EDGE]
     if not before or not beyond:

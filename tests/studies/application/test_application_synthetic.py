@@ -266,7 +266,7 @@ def test_streams_are_written_as_fio_jobs_and_every_loss_is_said(application: App
         assert int(jobs[f"stream-{number}"]["size"]) == stream.unique_bytes
     head = " ".join(line.lstrip("#- ") for line in text.splitlines() if line.startswith("#"))
     losses = ("metadata calls", "kept by flow", "sync comes after", "begin again", "pause")
-    for loss in (*losses, "3 jobs have a request on its way each"):
+    for loss in (*losses, "3 jobs have a request outstanding each"):
         assert loss in head, loss
 
 

@@ -69,7 +69,7 @@ def test_the_answer_is_led_by_the_five_numbers_and_drawn_with_its_misses(
     assert "warning: block trace" in done.stdout
     drawn = page.read_text(encoding="utf-8")
     assert "What page caches miss of usr_0" in drawn
-    assert "Linux's two lists" in drawn
+    assert "active/inactive LRU" in drawn
     picture = tmp_path / "misses.svg"
     assert leadline("report", "usr_0", "-o", str(picture), store=store).returncode == 0
     assert "References that miss" in picture.read_text(encoding="utf-8")

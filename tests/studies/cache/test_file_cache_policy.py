@@ -80,7 +80,7 @@ def test_a_ratio_whose_interval_is_wide_cannot_tell() -> None:
 def test_without_a_border_the_disk_is_not_known_apart() -> None:
     policy, evidence = judge(rates(51.0, 50.0), None, beyond=False)
     assert policy is UNKNOWN
-    assert "no border was found" in evidence[1].sentence
+    assert "no boundary was found" in evidence[1].sentence
 
 
 def test_a_flusher_that_slows_writes_does_not_make_the_cache_write_through() -> None:
@@ -89,7 +89,7 @@ def test_a_flusher_that_slows_writes_does_not_make_the_cache_write_through() -> 
     policy, evidence = judge(rates(250.0, 50.0), moved, beyond=True)
     assert policy is CANCELLING
     assert evidence[2].says is UNKNOWN
-    assert "flusher" in evidence[2].sentence
+    assert "writeback" in evidence[2].sentence
 
 
 def test_observations_that_contradict_each_other_cannot_tell() -> None:

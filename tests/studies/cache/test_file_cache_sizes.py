@@ -140,7 +140,7 @@ def test_what_was_measured_too_little_or_never_outgrown_is_said() -> None:
     flat = points(lambda _: 0.0, lambda _: 0.0)
     found = find_file_cache(flat, memory_bytes=None, seed=1)
     assert found.reads.bytes is None
-    assert "no border was found up to 1 GiB of reads alone" in found.reads.reason
+    assert "no boundary was found up to 1 GiB of reads alone" in found.reads.reason
     assert "None" not in " ".join(found.sentences)
 
 

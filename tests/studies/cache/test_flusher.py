@@ -1,4 +1,4 @@
-"""What the flusher costs: told from windows and pairs, on a known truth, or not told at all."""
+"""What writeback costs: told from windows and pairs, on a known truth, or not told at all."""
 
 from __future__ import annotations
 
@@ -85,15 +85,15 @@ def test_a_slow_change_of_the_machine_is_in_neither() -> None:
 )
 def test_what_was_not_seen_is_not_told(windows: list[Window], reason: str) -> None:
     found = cost_of_windows(WRITES, windows)
-    assert found.verdict == "cannot tell"
+    assert found.verdict == "inconclusive"
     assert reason in found.reason
-    assert found.sentence.startswith("Flusher: cannot tell what it costs: ")
+    assert found.sentence.startswith("Writeback: cost inconclusive: ")
 
 
 def test_pairs_that_the_device_does_not_tell_apart_say_nothing() -> None:
     through = Pair(window(1000, 900), window(250, 240))
     found = cost_of_pairs(WRITES, 5 * [through], "dirty limits")
-    assert found.verdict == "cannot tell"
+    assert found.verdict == "inconclusive"
     assert "too little apart" in found.reason
     assert found.cost_frac is not None, "the numbers are kept"
 
@@ -103,7 +103,7 @@ def test_no_cost_and_one_that_the_scatter_hides_are_told_apart() -> None:
     assert cost_of_pairs(WRITES, calm, "dirty limits").verdict == "does not slow"
     wild = [Pair(window(1000, 0), window(mb_s, 500)) for mb_s in (400, 1500, 800, 1200)]
     found = cost_of_pairs(WRITES, wild, "dirty limits")
-    assert found.verdict == "cannot tell"
+    assert found.verdict == "inconclusive"
     assert "scatter" in found.reason
 
 
@@ -121,8 +121,8 @@ def test_a_simulated_flusher_is_found_with_its_own_factor() -> None:
     assert len(results) > 50
     with open_engine(target) as engine:
         found, _ = measure_flusher(engine, target, WRITES)
-    assert found.verdict == "cannot tell"
-    assert found.reason == "the simulated system has no flusher"
+    assert found.verdict == "inconclusive"
+    assert found.reason == "the simulated system has no writeback"
 
 
 def test_the_device_is_watched_between_two_moments() -> None:

@@ -168,23 +168,23 @@ def test_the_page_and_the_terminal_show_the_policies_and_what_they_rest_on() -> 
             evidence=("of 1 GiB <written> nothing reached the device",),
         ),
         sized("aix", 46, policy=WritePolicy.THROUGH, evidence=("the speed of the disk",)),
-        sized("border only", 4),
+        sized("boundary only", 4),
     )
     document = msgspec.structs.replace(_compared(), cache_sizes=sizes)
     page = render_comparison_html(document)
     table = page[page.index('id="caches"') : page.index("</section>", page.index('id="caches"'))]
     told = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "|", table).replace("\N{NO-BREAK SPACE}", " "))
     assert "Of 1 GiB &lt;written&gt; nothing reached the device." in told
-    assert "write-cancelling (study)" in told
+    assert "write-back (study)" in told
     assert "none: they go through" in told
     assert "write-through (survey)" in told
-    assert "border only" not in told
+    assert "boundary only" not in told
     console = Console(width=200)
     with console.capture() as captured:
         console.print(render_comparison(document))
     said = captured.get()
     assert said.index("Page caches") < said.index("faster on")
-    assert "write-cancelling (study)" in said
+    assert "write-back (study)" in said
     assert cache_rows(_compared()) == []
 
 

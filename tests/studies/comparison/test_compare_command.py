@@ -63,7 +63,7 @@ def test_json_has_the_promised_keys(store: Path) -> None:
     first = document["pairs"][0]
     assert {"a", "b", "workload", "ratio", "verdict"} <= set(first)
     assert set(first["ratio"]) == {"value", "low", "high", "n"}
-    assert {pair["verdict"] for pair in document["pairs"]} <= {"a", "b", "cannot tell"}
+    assert {pair["verdict"] for pair in document["pairs"]} <= {"a", "b", "inconclusive"}
     assert first["per_price_ratio"]["value"] == pytest.approx(first["ratio"]["value"] * 15 / 35)
     assert document["pairs"][4]["ratio"] is None
     unknown = document["pairs"][4]["findings"][0]
@@ -110,7 +110,7 @@ def test_two_surveys_of_one_system_cannot_be_told_apart_and_pass_the_gate(store:
     )
     assert done.returncode == 0
     document = json.loads(done.stdout)
-    assert [pair["verdict"] for pair in document["pairs"]] == ["cannot tell"]
+    assert [pair["verdict"] for pair in document["pairs"]] == ["inconclusive"]
     assert document["differing_facts"] == []
     assert document["gate"]["failed"] is False
     assert document["contenders"][0]["name"] == "hp-730 (hp-730-1)"
@@ -150,7 +150,7 @@ def test_one_system_measured_against_itself_is_not_told_apart(store: Path) -> No
         "compare", "hp-730-1", "hp-730-2", "--workload", INSIDE, "--measure", "--json", store=store
     )
     (pair,) = json.loads(done.stdout)["pairs"]
-    assert pair["verdict"] == "cannot tell"
+    assert pair["verdict"] == "inconclusive"
     assert pair["ratio"]["low"] < 1 < pair["ratio"]["high"]
     assert len(set(map(tuple, pair["readings"]))) == 6
     assert all(one != other for one, other in pair["readings"]), "both met the same noise"

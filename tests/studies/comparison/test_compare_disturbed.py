@@ -37,7 +37,7 @@ def compared(new_is: float, *disturbances: float) -> SystemsComparison:
 def test_a_difference_as_large_as_what_disturbed_a_survey_is_withheld() -> None:
     document = compared(0.57, 0.0, BUSY)
     (pair,) = document.pairs
-    assert (pair.verdict, pair.verdict_alone) == ("cannot tell", "cannot tell")
+    assert (pair.verdict, pair.verdict_alone) == ("inconclusive", "inconclusive")
     assert [each.code for each in pair.withheld] == ["verdict_withheld"]
     assert [(each.where, each.code) for each in pair.findings if each.where] == [
         ("rapid", "survey_disturbed")
@@ -48,7 +48,7 @@ def test_a_difference_as_large_as_what_disturbed_a_survey_is_withheld() -> None:
 
 
 def test_what_disturbed_either_survey_counts() -> None:
-    assert compared(0.57, BUSY / 2, BUSY / 2).pairs[0].verdict == "cannot tell"
+    assert compared(0.57, BUSY / 2, BUSY / 2).pairs[0].verdict == "inconclusive"
     assert compared(0.57, BUSY / 3, BUSY / 3).pairs[0].verdict == "a"
 
 

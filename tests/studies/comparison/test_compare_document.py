@@ -49,7 +49,7 @@ def test_the_order_of_the_systems_turns_the_ratio_around() -> None:
 
 def test_equally_fast_systems_give_no_verdict() -> None:
     document = compare_systems(systems(atlas(), quicker(1.0)), Terms(named_questions()))
-    assert {pair.verdict for pair in document.pairs} == {"cannot tell"}
+    assert {pair.verdict for pair in document.pairs} == {"inconclusive"}
 
 
 def test_every_pair_of_several_systems_is_compared_once() -> None:
@@ -76,7 +76,7 @@ def test_many_questions_take_a_doubtful_verdict_away_and_say_what_it_was_alone()
     crowd = [question(size_mean=32768 + 64 * step) for step in range(20)]
     together = compare_systems(pair, Terms(crowd))
     first = together.pairs[0]
-    assert (first.verdict, first.verdict_alone) == ("cannot tell", "b")
+    assert (first.verdict, first.verdict_alone) == ("inconclusive", "b")
     assert first.ratio == alone.ratio, "each interval holds 95 % by itself"
     assert together.expected_by_chance == pytest.approx(1.0)
 
@@ -89,7 +89,7 @@ def test_what_a_system_was_not_surveyed_for_is_said_and_never_filled_in() -> Non
         None,
         None,
         None,
-        "cannot tell",
+        "inconclusive",
     )
     assert [(each.where, each.code) for each in pair.withheld] == [
         ("atlas", "not_comparable"),
@@ -188,7 +188,7 @@ def test_a_reading_that_is_not_admissible_decides_nothing_but_is_shown() -> None
     bad = readings(INSIDE, findings=within("rapid", [Finding.of("littles_law", error_frac=0.08)]))
     document = measured(bad)
     (pair,) = document.pairs
-    assert pair.verdict == pair.verdict_alone == "cannot tell"
+    assert pair.verdict == pair.verdict_alone == "inconclusive"
     assert pair.ratio is not None
     assert [(each.where, each.code) for each in pair.withheld] == [("rapid", "littles_law")]
     assert document.gate is not None

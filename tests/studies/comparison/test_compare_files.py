@@ -25,7 +25,7 @@ def document() -> SystemsComparison:
 
 
 def gated(found: SystemsComparison, *, fails: int) -> SystemsComparison:
-    """The document with a gate that this workload fails, and that cannot tell of the next."""
+    """The document with a gate that this workload fails, and is inconclusive on the next."""
     pair, next_pair = found.pairs[fails], found.pairs[fails + 1]
     assert pair.ratio is not None
     failure = GateFailure(title=pair.title, workload=pair.workload, new_over_old=pair.ratio)
@@ -71,7 +71,7 @@ def test_what_cannot_be_told_is_skipped_and_neither_fails_nor_passes() -> None:
     assert cases[0].find("failure") is not None
     skipped = cases[1].find("skipped")
     assert skipped is not None
-    assert (skipped.get("message") or "").startswith("cannot tell: ")
+    assert (skipped.get("message") or "").startswith("inconclusive: ")
 
 
 def test_a_gate_file_without_a_gate_is_refused(frozen: Path, tmp_path: Path) -> None:

@@ -91,14 +91,14 @@ def test_without_a_spread_there_is_no_ratio() -> None:
 
 def test_what_is_not_a_number_shows_nothing() -> None:
     ratio = LogRatio(mean=1.0, sd=math.nan, df=5.0, n=2)
-    assert verdict_of(ratio, ratio.p_value()) == "cannot tell"
+    assert verdict_of(ratio, ratio.p_value()) == "inconclusive"
     assert holm([math.nan, 0.01]) == [1.0, 0.02]
 
 
 def test_a_verdict_names_the_faster_one_only_below_5_percent() -> None:
     assert verdict_of(LogRatio(0.3, 0.1, 30, 4), 0.049) == "a"
     assert verdict_of(LogRatio(-0.3, 0.1, 30, 4), 0.049) == "b"
-    assert verdict_of(LogRatio(-0.3, 0.1, 30, 4), 0.05) == "cannot tell"
+    assert verdict_of(LogRatio(-0.3, 0.1, 30, 4), 0.05) == "inconclusive"
 
 
 def test_holm_matches_the_step_down_by_hand() -> None:

@@ -251,13 +251,13 @@ def test_the_sentences_find_the_wrong_block_size_and_what_drives_do() -> None:
     block = next(one for one in said if one.startswith("Block size of ext4"))
     assert "write_8192 is" in block
     assert "with 4 KiB blocks as with 1 KiB blocks" in block
-    assert "cannot tell for read_8192 and rewrite_8192" in block
+    assert "inconclusive for read_8192 and rewrite_8192" in block
     assert "Here 1 KiB is a wrong block size for ext4." in said
     drives = next(one for one in said if one.startswith("2 drives at once, against one"))
     assert "read_8192 1.9" in drives or "read_8192 2" in drives
     assert any("stand in each other's way" in one for one in said)
     systems = next(one for one in said if one.startswith("File systems on the same drive"))
-    assert systems.endswith(": cannot tell for any program.")
+    assert systems.endswith(": inconclusive for any program.")
 
 
 @pytest.mark.long

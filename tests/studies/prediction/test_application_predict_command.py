@@ -60,10 +60,10 @@ def test_systems_are_compared_by_an_application(store: Path) -> None:
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["names"] == ["two-level", "no-cache"]
-    assert answer["pairs"][0]["verdict"] == "cannot tell"
+    assert answer["pairs"][0]["verdict"] == "inconclusive"
     assert answer["pairs"][0]["elapsed_ratio"] is None
     told = " ".join(leadline(*asked, store=store).stdout.split())
-    assert "cannot tell" in told
+    assert "inconclusive" in told
     assert "two-level: not surveyed: syncs" in told
 
 

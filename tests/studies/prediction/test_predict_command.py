@@ -66,7 +66,7 @@ def test_the_table_has_interval_region_and_warnings(store: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "kB/s" in done.stdout
     assert "disk *" in done.stdout
-    assert "region border: unique_bytes=3.05 MiB" in done.stdout
+    assert "region boundary: unique_bytes=3.05 MiB" in done.stdout
     assert "readings of hp-730" in done.stdout
 
 

@@ -39,7 +39,7 @@ def test_balance_as_json_compares_systems(store: Path) -> None:
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert [one["system"] for one in document["systems"]] == ["atlas", "boreas"]
-    assert "boreas takes 130 MB/s per processor before I/O path gives out" in " ".join(
+    assert "boreas takes 130 MB/s per processor before I/O path saturates" in " ".join(
         document["compared"]
     )
     firsts = {

@@ -101,7 +101,7 @@ def test_the_studys_data_can_be_taken_out_of_the_page(
 def test_a_tooltip_says_what_a_disk_brought(browser: Any, pages: Callable[[str], Path]) -> None:
     page = OpenedPage.opened(browser, pages("scaling"), 1280)
     tip = page.tip_of("document.querySelector('[data-chart=scaling] .mark-rect path')")
-    assert "This disk brought" in tip
+    assert "Marginal gain" in tip
     assert "MB/s of" in tip
 
 
@@ -195,7 +195,7 @@ def test_the_balance_page_has_every_number_with_what_it_rests_on(
                 assert f">{saturation.why}</span>" in text
     assert "×2 disks" in text
     assert "Mbit/s of I/O per MIPS" in text
-    assert "boreas takes 130 MB/s per processor before I/O path gives out" in text
+    assert "boreas takes 130 MB/s per processor before I/O path saturates" in text
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -302,7 +302,7 @@ def test_balance_on_a_terminal(atlas: StreamStudy, boreas: StreamStudy) -> None:
     assert line.split()[-1] == "CPU"
     assert "×2 cores" in text
     both = " ".join(_printed(render_balance([balance_of(atlas), balance_of(boreas)])).split())
-    assert "boreas takes 130 MB/s per processor before I/O path gives out" in both
+    assert "boreas takes 130 MB/s per processor before I/O path saturates" in both
 
 
 @pytest.mark.parametrize("kind", ["stream", "balance"])

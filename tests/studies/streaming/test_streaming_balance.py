@@ -72,7 +72,7 @@ def test_the_step_where_it_stops() -> None:
     gains = [step.gained_mb_s.value for step in scaling.steps]
     assert gains == pytest.approx([520, 520, 276, 0], abs=30)
     assert [step.ideal_gain_mb_s for step in scaling.steps] == pytest.approx([520] * 4, rel=0.05)
-    assert "CPU gives out" in scaling.sentence
+    assert "CPU saturates" in scaling.sentence
 
 
 def test_time_that_nothing_explains_is_said_so() -> None:
@@ -141,7 +141,7 @@ def test_the_order_of_bottlenecks() -> None:
     assert "CPU first" in balance.sentence
     assert "twice the disks would bring nothing" in balance.sentence
     path = next(one for one in balance.saturations if one.resource == "io_path")
-    assert path.at_least, "a path that was never seen to give out has no place in the order"
+    assert path.at_least, "a path that was never seen saturated has no place in the order"
     assert "io_path" not in balance.order
 
 
@@ -161,7 +161,7 @@ def test_without_capacities_nothing_is_made_up() -> None:
 
 def test_the_sentence_says_what_the_answer_is() -> None:
     said = balance_of(scaling_study(ATLAS))
-    assert said.sentences[0].startswith("First of all gives out: CPU, in sort write")
+    assert said.sentences[0].startswith("Bottleneck:  CPU, in sort write")
     assert said.processors == 2
     assert said.disks == 4
 

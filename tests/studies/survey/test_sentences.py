@@ -37,7 +37,7 @@ def test_every_survey_is_answered_in_five_sentences(survey: Survey) -> None:
 def test_two_levels_name_the_cache_its_size_with_interval_and_the_cap() -> None:
     assert sentences(made.two_region())[0] == (
         "Two levels: the page cache holds 485 MiB (466 to 499 MiB, 95 %), beyond it the disk. "
-        "The border shows in the throughput alone. "
+        "The boundary shows in the throughput alone. "
         "The page cache was capped at 512 MiB for this survey."
     )
 
@@ -59,7 +59,7 @@ def test_more_processes_without_gain_are_said_once_for_all_levels() -> None:
 
 def test_a_smooth_slope_is_one_level_and_still_says_how_far_it_falls() -> None:
     text = sentences(made.smooth())[0]
-    assert re.match(r"One level, the disk, on a smooth slope: no border shown .* ×6\.\d \(", text)
+    assert re.match(r"One level, the disk, on a smooth slope: no boundary shown .* ×6\.\d \(", text)
     assert "slope" not in sentences(made.one_region())[0]
 
 

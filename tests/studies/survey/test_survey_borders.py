@@ -1,4 +1,4 @@
-"""Which borders a survey has: the counted end of the page cache, others by throughput."""
+"""Which boundaries a survey has: the counted end of the page cache, others by throughput."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_border_that_only_counts_show_is_there_and_told() -> None:
     decided = decide(curve(), seed=1, memory_bytes=None)
     assert [border.basis for border in decided.borders] == ["counted"]
     assert decided.borders[0].time_ratio == pytest.approx(1.0, abs=0.05)
-    assert "shows no border" in str(decided.doubt)
+    assert "shows no boundary" in str(decided.doubt)
 
 
 def test_a_border_that_no_read_left_the_cache_at_is_not_its_end() -> None:
@@ -144,7 +144,7 @@ def test_later_readings_move_the_borders_and_leave_their_number() -> None:
     ]
     again, contradicted = decide_again(decided, flat, seed=1, memory_bytes=None)
     assert contradicted
-    assert "shows no border" in str(again.doubt)
+    assert "shows no boundary" in str(again.doubt)
     assert [b.bytes for b in again.borders] == [b.bytes for b in decided.borders]
 
 

@@ -105,7 +105,7 @@ def test_findings_that_differ_in_their_numbers_are_one() -> None:
     )
     (text,) = warned(found)
     assert text == (
-        f"3 of 10 points are not admissible and carry no curve: {missed(1912.0)} (2); {cached} (1)."
+        f"3 of 10 points are not valid and carry no curve: {missed(1912.0)} (2); {cached} (1)."
     )
 
 

@@ -1,4 +1,4 @@
-"""Which readings' spread is whose noise: by region, away from borders, less what moved."""
+"""Which readings' spread is whose noise: by region, away from boundaries, less what moved."""
 
 from __future__ import annotations
 

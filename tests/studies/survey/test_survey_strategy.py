@@ -103,7 +103,7 @@ def test_a_drifting_system_is_reported_and_a_steady_one_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counted", "said"), [(False, "did not show again"), (True, "the throughput shows no border")]
+    ("counted", "said"), [(False, "did not show again"), (True, "the throughput shows no boundary")]
 )
 def test_borders_that_later_points_contradict_are_told_and_still_explained(
     counted: bool, said: str
@@ -131,7 +131,7 @@ def test_points_that_are_not_admissible_carry_no_curve_but_are_told() -> None:
         formula = (lambda _: 0.001) if bad else two_levels
         surveyor.tell(answer(request, formula, admissible=not bad))
     survey = explain(begin, surveyor.points)
-    assert any("not admissible" in str(found) for found in survey.findings)
+    assert any("not valid" in str(found) for found in survey.findings)
 
 
 def test_an_unfinished_survey_explains_what_it_has() -> None:

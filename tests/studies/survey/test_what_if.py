@@ -397,7 +397,7 @@ def test_the_border_warning_stands_only_near_a_border(
     for each in said:
         near = ranges.border_zone(each["unique_bytes"]) is not None
         assert each["hidden"] != near
-        assert ("region border: " in each["text"]) == near
+        assert ("region boundary: " in each["text"]) == near
         shown += near
     assert 0 < shown < len(said) / 2
 

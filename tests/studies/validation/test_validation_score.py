@@ -195,7 +195,7 @@ def test_the_enhanced_error_leaves_out_the_border_and_nothing_else() -> None:
     assert places == {
         "level 0": pytest.approx(0.05),
         "level 1": pytest.approx(0.05),
-        "region border": pytest.approx(0.5),
+        "region boundary": pytest.approx(0.5),
     }
 
 
@@ -331,8 +331,8 @@ def test_a_rival_with_a_reading_that_does_not_do_is_missed_by_name() -> None:
     names = {item.name for item in contestants(start, (), {}, points)}
     assert not {"orthogonal 32", single.name} & names
     assert tuple(map(str, rivals_left_out(start, points))) == (
-        f"rival left out: orthogonal 32: no admissible reading of 1 of its 32 workloads ({BROKEN})",
-        f"rival left out: {single.name}: no admissible reading of its workload ({BROKEN})",
+        f"rival left out: orthogonal 32: no valid reading of 1 of its 32 workloads ({BROKEN})",
+        f"rival left out: {single.name}: no valid reading of its workload ({BROKEN})",
     )
 
 

@@ -192,7 +192,8 @@ def test_the_page_of_a_peak_says_first_what_was_found(peak: Experiment) -> None:
     found = peak.peaks[0].peak
     assert found is not None
     assert text.index(peak.sentences[0]) < text.index("The search") < text.index("The loads")
-    assert text.count("<td>cannot tell</td>") == sum(load.saturated is None for load in found.loads)
+    undecided = sum(load.saturated is None for load in found.loads)
+    assert text.count("<td>inconclusive</td>") == undecided
     for load in found.loads:
         assert f'<th scope="row">{load.rate_per_s:,.0f}' in text
     for words in ("95 % within", "± 20 % of the rate at 95 %", "mlrsearch", "(used)"):

@@ -50,7 +50,7 @@ def test_a_search_on_a_terminal_has_a_line_for_every_load_and_policy() -> None:
             or each.split()[:1] == [f"{load.rate_per_s:,.1f}"]
         ]
         assert line.split()[1] == str(load.trials)
-        said = {True: " yes ", False: " no ", None: " cannot tell "}[load.saturated]
+        said = {True: " yes ", False: " no ", None: " inconclusive "}[load.saturated]
         assert said in line
     assert any(line.split()[:2] == ["binary", "(used)"] for line in lines)
     assert max(map(len, lines)) <= 80

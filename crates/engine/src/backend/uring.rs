@@ -30,7 +30,7 @@ use crate::backend::{Completion, FsyncTurn, QueueBackend, ended_early, failed, n
 struct Transfer {
     request: Request,
     moved: u64,
-    /// All its bytes are moved, and an `fsync` is on its way.
+    /// All its bytes are moved, and an `fsync` is outstanding.
     syncing: bool,
 }
 

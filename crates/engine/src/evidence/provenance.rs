@@ -104,7 +104,7 @@ pub struct Verdict {
     pub cached_share: Option<f64>,
     /// The evidence.
     pub provenance: Provenance,
-    /// Why the window is not admissible; none when it is.
+    /// Why the window is not valid; none when it is.
     pub disbelieved: Option<Finding>,
 }
 

@@ -15,7 +15,7 @@ use leadline_wire::finding::{Code, Finding};
 use crate::run::recorder::{OpenTally, Tally};
 use crate::run::summary::latency_us;
 
-/// Largest share of the requests due that an admissible run may leave undone.
+/// Largest share of the requests due that a valid run may leave undone.
 pub const SHORTFALL_FRAC_MAX: f64 = 0.03;
 
 /// What a window of `window_s` seconds offered at `rate_per_s`, `due` being the requests its
@@ -56,7 +56,7 @@ fn blamed(open: &OpenTally) -> FellShort {
     if generator > target { FellShort::Generator } else { FellShort::Target }
 }
 
-/// Why a run that missed its rate is not admissible; none when it kept it.
+/// Why a run that missed its rate is not valid; none when it kept it.
 #[must_use]
 pub fn missed_rate(offered: &Offered, window_s: f64) -> Option<Finding> {
     let found = Finding::new(Code::MissedRate)

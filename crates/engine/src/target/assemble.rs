@@ -26,7 +26,7 @@ use crate::run::stop::rate;
 use crate::run::summary::{interval, latency_us, operations as operations_of};
 use crate::target::precondition::no_plateau;
 
-/// Largest breach of Little's law of an admissible run (METHODS §1).
+/// Largest breach of Little's law of a valid run (METHODS §1).
 pub const LITTLE_ERROR_MAX: f64 = 0.05;
 
 /// Everything one run left behind.

@@ -1,4 +1,4 @@
-//! A number that looks like a disk's and is a cache's is not admissible, and says why.
+//! A number that looks like a disk's and is a cache's is not valid, and says why.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -76,7 +76,7 @@ impl Disks<'_> {
     }
 
     /// The bytes per second, read and written together, with which the files are copied to others
-    /// on the same disks: half of the buffers are on their way in, the others on their way out.
+    /// on the same disks: half of the buffers are on their way in, the others outstanding out.
     ///
     /// # Errors
     /// `Target` when there is no room or no time, `Io` when a disk fails.
@@ -129,7 +129,7 @@ impl Disks<'_> {
         Scratch::create(self.directories, self.chunks() * CHUNK_BYTES as u64, self.io)
     }
 
-    /// As many as the disks can have on their way, and as many again; full of records, because
+    /// As many as the disks can have outstanding, and as many again; full of records, because
     /// zeros may be no work for a disk.
     fn buffers(&self) -> Result<Vec<Region>, EngineError> {
         let wanted = 2 * self.io.depth as usize * self.directories.len();

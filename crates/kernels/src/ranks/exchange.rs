@@ -18,7 +18,7 @@ use crate::memory::Memory;
 pub enum Step {
     /// Something was put into the outbox.
     Worked,
-    /// A slot is on its way, or the disk has not answered.
+    /// A slot is outstanding, or the disk has not answered.
     Waits,
     /// All has been put into the outbox.
     Done,

@@ -1,4 +1,4 @@
-//! Which rank reads and owns which blocks of a matrix, and which blocks are on their way together.
+//! Which rank reads and owns which blocks of a matrix, and which blocks are outstanding together.
 //!
 //! A rank reads consecutive rows and owns consecutive columns, which are consecutive blocks of the
 //! output. What a rank owns is received tile by tile: some of its columns, and of those some of

@@ -1,5 +1,5 @@
 //! Memory that the network reads from and writes to: two slots for each pair of ranks and
-//! direction, so that one is filled or emptied while the other is on its way.
+//! direction, so that one is filled or emptied while the other is outstanding.
 
 use leadline_base::error::EngineError;
 
@@ -79,7 +79,7 @@ impl Outbox {
     }
 
     /// Copies as many whole `unit`s of `bytes` into the slot for `to` as have room; 0 while both
-    /// slots are on their way.
+    /// slots are outstanding.
     #[inline]
     pub fn put(&mut self, to: usize, bytes: &[u8], unit: usize) -> usize {
         let pair = &mut self.pairs[to];
@@ -141,7 +141,7 @@ impl Outbox {
         self.pairs[peer].busy[slot] = false;
     }
 
-    /// Whether nothing is on its way.
+    /// Whether nothing is outstanding.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.pairs.iter().all(|pair| pair.busy == [false; SLOTS])

@@ -1,4 +1,4 @@
-//! Which rank owns which keys: borders drawn from a sample of the input (NOW-Sort's splitters).
+//! Which rank owns which keys: boundaries drawn from a sample of the input (NOW-Sort's splitters).
 //!
 //! Equal keys are told apart by where their records lie in the input, so that a key which many
 //! records share is spread over several ranks like any other range.

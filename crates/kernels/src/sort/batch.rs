@@ -2,7 +2,7 @@
 //!
 //! A step of a sort fills one batch and drains another. Every thread takes turns between the two,
 //! a chunk each, so that its reads, its computing and its writes overlap; whatever it waits for,
-//! the others' requests are on their way.
+//! the others' requests are outstanding.
 
 #![forbid(unsafe_code)]
 
@@ -50,7 +50,7 @@ pub struct Fill<'a> {
     pub batch: Batch,
     /// What is read into it, a slot of a chunk each. None: the records are there already.
     pub pieces: Option<&'a [Piece]>,
-    /// The borders of its buckets.
+    /// The boundaries of its buckets.
     pub splitters: &'a Splitters,
 }
 

@@ -62,7 +62,7 @@ impl Sampler {
         }
     }
 
-    /// The borders of buckets after the sample that was asked for.
+    /// The boundaries of buckets after the sample that was asked for.
     ///
     /// # Errors
     /// As reading.
@@ -78,7 +78,7 @@ impl Sampler {
     }
 }
 
-/// The borders of buckets for records that are in memory.
+/// The boundaries of buckets for records that are in memory.
 #[must_use]
 pub fn splitters_of(records: &[u8], buckets: usize) -> Splitters {
     let units = records.len().div_ceil(UNIT_BYTES);

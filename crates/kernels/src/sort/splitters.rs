@@ -1,9 +1,9 @@
-//! Which bucket an entry belongs to: borders between buckets, drawn from a sample of the keys.
+//! Which bucket an entry belongs to: boundaries between buckets, drawn from a sample of the keys.
 //!
-//! The range of the sample is cut into equal cells. A border inside a cell with few keys moves to
+//! The range of the sample is cut into equal cells. A boundary inside a cell with few keys moves to
 //! the cell's edge, so nearly every entry finds its bucket by one look into a table that stays in
 //! the first-level cache; a cell with many keys (skewed, printable, nearly equal ones) keeps its
-//! borders, and its entries are compared with those. Borders are whole entries, positions
+//! boundaries, and its entries are compared with those. Boundaries are whole entries, positions
 //! included: a key that fills many buckets by itself is divided by where its records lie.
 
 #![forbid(unsafe_code)]
@@ -12,12 +12,12 @@ use super::entries::Entry;
 
 /// Cells of the table: 32 KiB of it.
 const CELLS: usize = 1 << 14;
-/// Set in a cell that has borders of its own.
+/// Set in a cell that has boundaries of its own.
 const DIVIDED: u16 = 1 << 15;
 /// Most buckets: their write positions are to stay in the second-level cache while scattering.
 pub const BUCKETS_MAX: usize = 1 << 12;
 
-/// Borders between buckets.
+/// Boundaries between buckets.
 #[derive(Debug)]
 pub struct Splitters {
     least: Entry,
@@ -29,7 +29,7 @@ pub struct Splitters {
 }
 
 impl Splitters {
-    /// Borders of at most `buckets` buckets of about equal size, if the rest is like `sample`.
+    /// Boundaries of at most `buckets` buckets of about equal size, if the rest is like `sample`.
     #[must_use]
     pub fn from_sample(mut sample: Vec<Entry>, buckets: usize) -> Self {
         sample.sort_unstable();

@@ -1,4 +1,4 @@
-//! Linux's two lists with refault activation (`mm/vmscan.c`, `mm/workingset.c`, without MGLRU).
+//! active/inactive LRU with refault activation (`mm/vmscan.c`, `mm/workingset.c`, without MGLRU).
 //!
 //! A page comes to the front of the inactive list. A use marks it, a second one activates it. What is
 //! needed comes from the end of the inactive list, which takes from the end of the active one when

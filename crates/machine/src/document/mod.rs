@@ -123,15 +123,15 @@ pub struct ReadAhead {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dirty {
-    /// More than so much, and the flusher writes.
+    /// More than so much, and writeback writes.
     pub background_bytes: u64,
     /// So much, and writers wait.
     pub limit_bytes: u64,
-    /// The flusher looks so often.
+    /// Writeback looks so often.
     pub interval_s: f64,
     /// What has been dirty for so long is written.
     pub expire_s: f64,
-    /// Requests that the flusher has outstanding.
+    /// Requests that writeback has outstanding.
     #[serde(default = "flusher_depth")]
     pub depth: u32,
 }

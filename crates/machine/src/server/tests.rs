@@ -129,7 +129,7 @@ fn shared_processors_take_no_notice_of_the_law_of_work() {
         let found = run(&cores(1, 5.0, work), 160.0, 4000.0).mean_ms();
         near(found, 25.0, 0.05);
     }
-    // Nobody is on two at once: as M/M/4 with an exponential law, whatever the discipline.
+    // Nobody is on two at once: as M/M/4 with an exponential law, whatever the write mode.
     let found = run(&cores(4, 5.0, EXPONENTIAL), 640.0, 4000.0).mean_ms();
     near(found, m_m_c_ms(4, 5.0, 640.0), 0.03);
 }

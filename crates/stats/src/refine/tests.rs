@@ -138,7 +138,7 @@ fn an_end_before_the_last_iteration_changes_nothing_that_matters() {
     assert_near(&few.theta, &many.theta, 1e-6);
 }
 
-/// Readings of a smeared border with noise and a wild one among them.
+/// Readings of a smeared boundary with noise and a wild one among them.
 fn noisy() -> Readings {
     let data = curve(&[Smeared], &TRUTH);
     let noise = |at: i32| 0.05 * f64::from(at * 7919 % 13 - 6) / 6.0;

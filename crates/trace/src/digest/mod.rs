@@ -16,7 +16,7 @@ use slices::{Slice, Slices};
 
 /// Bits of a page's number that are its place in its file.
 const PAGE_BITS: u32 = 40;
-/// Requests on their way at once that are told apart.
+/// Outstanding requests that are told apart.
 const OUTSTANDING_MAX: usize = 1 << 16;
 /// Files in which ends of requests are remembered, by process: 250 MB.
 const ENDS_MAX: usize = 1 << 20;
@@ -125,7 +125,7 @@ impl Digest {
         slice.dirty_at_sync += dirty;
     }
 
-    /// Times: what was on its way, what was busy, and the gap before.
+    /// Times: what was outstanding, what was busy, and the gap before.
     fn time(&mut self, record: &Record) {
         let Record { at_ns, took_ns, process, deed, .. } = *record;
         self.between_seconds += u64::from(!at_ns.is_multiple_of(SECOND_NS));

@@ -7,7 +7,7 @@ use crate::hash::ByNumber;
 use crate::readers::csv::SECTOR_BYTES;
 use crate::record::{Deed, Record, Refused, Sink, UNKNOWN, call_named};
 
-/// Requests on their way at once; older ones without an end are forgotten.
+/// Outstanding requests; older ones without an end are forgotten.
 const OUTSTANDING_MAX: usize = 1 << 16;
 
 /// What a line or a record says.

@@ -2,8 +2,8 @@
 
 The model knows workloads over U bytes; of the survey's own requests a cache of C bytes misses
 1 - C / U. Asked in every region, for one kind of request, it says T_0 within the first cache, and
-T_k = T_0 + sum over borders j <= k of miss_j(U_k) D_j: solved for the D_j, what a miss of each
-border adds. Requests that miss m_j then take T_0 + sum m_j D_j, which is a weighted mean of the
+T_k = T_0 + sum over boundaries j <= k of miss_j(U_k) D_j: solved for the D_j, what a miss of each
+boundary adds. Requests that miss m_j then take T_0 + sum m_j D_j, which is a weighted mean of the
 T_k with weights that do not depend on them.
 """
 
@@ -40,14 +40,14 @@ class Kind(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Seconds of one request of a kind at each place, while others are on their way, too."""
+    """Seconds of one request of a kind at each place, while others are outstanding, too."""
 
     seconds: Floats
     """(places,)"""
     ln_sd: Floats
     """(places,)"""
     misses: Floats
-    """What the survey's own requests miss there, (places, borders)."""
+    """What the survey's own requests miss there, (places, boundaries)."""
 
     def at(self, misses: Floats) -> tuple[float, float]:
         """Return seconds of a request, and their standard deviation, where so much is missed.
@@ -55,7 +55,7 @@ class Cost(NamedTuple):
         Errors of the places count as one error: they are readings of one system, by one model.
 
         Args:
-            misses: of each border, (borders,).
+            misses: of each boundary, (boundaries,).
 
         """
         shares = np.zeros(self.seconds.size)
@@ -68,7 +68,7 @@ class Cost(NamedTuple):
 
 @dataclass
 class Levels:
-    """A surveyed hierarchy: its borders, and where each of its levels is asked."""
+    """A surveyed hierarchy: its boundaries, and where each of its levels is asked."""
 
     predictor: Predictor
     span_bytes: float
@@ -173,7 +173,7 @@ class Levels:
             1024.0 if region is None else self.predictor.ranges.of(region.index, "process_num").high
         )
         if at_once > 1.001 * high:
-            self._say(f"{at_once:.3g} requests on their way at once; predicted with {high:g}")
+            self._say(f"{at_once:.3g} outstanding requests; predicted with {high:g}")
         held = min(max(1.0, at_once), high)
         few = math.floor(held)
         many = min(few + 1, math.floor(high))

@@ -29,7 +29,7 @@ from leadline.stats import student_t
 
 
 def at_once(phase: PhaseFound) -> float:
-    """Return the requests that are on their way while any is; one where the trace tells nothing."""
+    """Return the outstanding requests while any is; one where the trace tells nothing."""
     return max(1.0, phase.on_their_way or phase.workload.process_num or 1.0)
 
 
@@ -189,7 +189,7 @@ class _Summed:
     ln_sd: float
     """Of all of them; reads and writes are as sure, or unsure, together."""
     misses: Floats
-    """(uses, borders)"""
+    """(uses, boundaries)"""
 
 
 @dataclass
@@ -226,7 +226,7 @@ class _Asked:
         )
 
     def _misses(self, sizes: Sequence[float], more: float = 0.0) -> tuple[Floats, Floats]:
-        """Return what each use misses at each border, by LRU and by the two lists."""
+        """Return what each use misses at each boundary, by LRU and by active/inactive LRU."""
         lru, lists = (np.zeros((len(self.uses), len(sizes))) for _ in range(2))
         for border, size in enumerate(sizes):
             found = misses_at(self.uses, self.reuse, size, more)

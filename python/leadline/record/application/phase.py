@@ -9,7 +9,7 @@ import msgspec
 StreamKind = Literal["uniform", "loop", "once-only", "moving"]
 """How a stream comes back to its data: at random, round and round, never, or only to what is near
 to where it is."""
-Loop = Literal["closed", "open", "cannot tell"]
+Loop = Literal["closed", "open", "inconclusive"]
 """Whether the next request waits for the one before."""
 SYNC_CALLS = ("fsync", "fdatasync", "sync", "flush")
 """Names of calls that wait until what was written is on the device; all others are metadata."""
@@ -32,7 +32,7 @@ class FiveParameters(msgspec.Struct, frozen=True, kw_only=True):
     read_frac: float
     seq_frac: float
     process_num: float | None
-    """Requests on their way while there is one, where the trace has times for that; else the
+    """Outstanding requests while there is one, where the trace has times for that; else the
     processes that make requests at about the same time."""
 
 
@@ -118,7 +118,7 @@ class PhaseFound(msgspec.Struct, frozen=True, kw_only=True):
     write_s: float | None
     metadata_s: float | None
     in_io: float | None
-    """Share of the time in which a request or call was on its way (CP94 Fig. 1)."""
+    """Share of the time in which a request or call was outstanding (CP94 Fig. 1)."""
     on_their_way: float | None
     """Requests, in the mean over those times."""
     used_before: float = 0.0

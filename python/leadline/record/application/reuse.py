@@ -24,7 +24,7 @@ class MissRatio(msgspec.Struct, frozen=True, kw_only=True):
     lru_error: float | None
     """Standard error from sampling; None where every page was looked at."""
     two_lists: float | None
-    """Under Linux's two lists; None where the sample is too small for this size."""
+    """Under active/inactive LRU; None where the sample is too small for this size."""
 
 
 class Reuse(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class Reuse(msgspec.Struct, frozen=True, kw_only=True):
         return reads, writes
 
     def two_lists_misses(self, cache_bytes: float) -> float | None:
-        """Return the miss ratio under Linux's two lists, between the sizes that were simulated.
+        """Return the miss ratio under active/inactive LRU, between the sizes that were simulated.
 
         Of a cache that holds all it is that of compulsory misses; None below the smallest size.
         """

@@ -64,7 +64,7 @@ class ApplicationFound(msgspec.Struct, frozen=True, kw_only=True):
     read_bytes: int
     written_bytes: int
     in_io: float | None
-    """Share of the time in which a request or call was on its way (CP94 Fig. 1)."""
+    """Share of the time in which a request or call was outstanding (CP94 Fig. 1)."""
     in_calls_s: tuple[tuple[str, float], ...]
     """That share by what it was for: reads, writes, syncs, metadata; seconds of calls added up."""
     reuse: Reuse

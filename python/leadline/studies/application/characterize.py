@@ -173,9 +173,9 @@ _UNSEEN = {
 def say_five(system: str, five: FiveParameters) -> str:
     """Say CP94's five numbers in one sentence."""
     at_once = (
-        "how many are on their way at once the trace does not say"
+        "how many are outstanding the trace does not say"
         if five.process_num is None
-        else f"{say_number(five.process_num)} on their way at once"
+        else f"{say_number(five.process_num)} outstanding"
     )
     return (
         f"{system} touches {format_bytes(five.unique_bytes)} of data (unique_bytes) in requests of "
@@ -216,7 +216,7 @@ def say_caches(reuse: Reuse) -> str:
         return f"No cache helps it: {none}."
     size = half_way(reuse)
     lists = reuse.two_lists_misses(size)
-    beside = "" if lists is None else f", {say_percent(lists)} by Linux's two lists"
+    beside = "" if lists is None else f", {say_percent(lists)} by Linux's active/inactive LRU"
     return (
         f"A cache of {format_bytes(size)} misses {say_percent(reuse.lru_misses(size))}"
         f"{_error_at(reuse, size)} under LRU{beside}; {none}."

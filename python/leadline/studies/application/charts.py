@@ -20,11 +20,11 @@ from leadline.studies.application import text as tables
 from leadline.studies.application.text import application_document
 from leadline.units import format_bytes, say_percent
 
-LRU, TWO_LISTS = "LRU", "Linux's two lists"
+LRU, TWO_LISTS = "LRU", "active/inactive LRU"
 
 
 def miss_ratio_chart(study: Application) -> alt.LayerChart:
-    """Draw misses over the size of a page cache, under LRU and under the kernel's two lists."""
+    """Draw misses over the size of a page cache, under LRU and under active/inactive LRU."""
     points = study.found.reuse.points
     rows = [
         {

@@ -27,7 +27,7 @@ from leadline.studies.registry import Kind, first
 from leadline.units import format_bytes, format_seconds, say_percent
 
 FIVE_HEADS = ("", "unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num", "In I/O")
-CACHE_HEADS = ("Page cache", "Misses under LRU", "Under Linux's two lists")
+CACHE_HEADS = ("Page cache", "Misses under LRU", "Under active/inactive LRU")
 STREAM_HEADS = (
     "Phase",
     "Stream",

@@ -68,7 +68,7 @@ class GapSums(msgspec.Struct, frozen=True):
 
 
 class Outstanding(msgspec.Struct, frozen=True):
-    """What requests found on their way."""
+    """What requests found outstanding."""
 
     seen: int
     mean: float
@@ -246,21 +246,21 @@ TIMED_MIN = 0.5
 OVERLAPPING_MAX = 0.01
 """Of a process's requests: a few begin before its last has ended where clocks differ."""
 DISPERSION_CLOSED, DISPERSION_OPEN = 0.8, 0.95
-"""Variance over mean of what a request finds on its way: below 1 a few wait for each other, 1 of a
+"""Variance over mean of what a request finds outstanding: below 1 a few wait for each other, 1 of a
 Poisson process, above of bursts."""
 EXPECTED_MIN = 20.0
-"""Requests that would find another on its way, were nobody to wait, to say that somebody does."""
+"""Requests that would find another outstanding, were nobody to wait, to say that somebody does."""
 
 
 class InIO(NamedTuple):
-    """Time in which something was on its way."""
+    """Time in which something was outstanding."""
 
     share: float | None
     on_their_way: float | None
 
 
 def time_in_io(part: Part, facts: TraceFacts) -> InIO:
-    """Return the share of time in I/O, and how many were on their way then."""
+    """Return the share of time in I/O, and how many were outstanding then."""
     seconds = part.to_s - part.from_s
     if not has_durations(part, facts) or seconds <= 0 or part.busy_s <= 0:
         return InIO(None, None)
@@ -306,7 +306,7 @@ def _quantile(bins: list[tuple[int, int]], share: float) -> float:
 def closed_or_open(part: Part, facts: TraceFacts) -> tuple[Loop, str]:
     """Say whether requests wait for others, and by what."""
     if not has_durations(part, facts):
-        return "cannot tell", "the trace does not say how long requests took"
+        return "inconclusive", "the trace does not say how long requests took"
     if facts.processes_known and part.device_s == 0:
         overlapping = part.gaps.overlapping / max(1, part.gaps.count)
         if overlapping <= OVERLAPPING_MAX:
@@ -319,18 +319,18 @@ def closed_or_open(part: Part, facts: TraceFacts) -> tuple[Loop, str]:
 
 
 def _by_what_is_found(part: Part, busy: float) -> tuple[Loop, str]:
-    """Say it by how many others requests find on their way."""
+    """Say it by how many others requests find outstanding."""
     found = part.outstanding
     would = found.seen * busy
     if found.most == 0 and would > EXPECTED_MIN:
-        return "closed", "no request was made while another was on its way"
+        return "closed", "no request was made while another was outstanding"
     if found.mean * found.seen < EXPECTED_MIN:
-        return "cannot tell", "too few requests found another on its way"
+        return "inconclusive", "too few requests found another outstanding"
     dispersion = found.variance / found.mean
     because = (
-        f"requests found {say_number(found.mean)} others on their way, with a variance of "
+        f"requests found {say_number(found.mean)} others outstanding, with a variance of "
         f"{say_number(found.variance)}"
     )
     if dispersion < DISPERSION_CLOSED:
         return "closed", because
-    return ("open" if dispersion > DISPERSION_OPEN else "cannot tell"), because
+    return ("open" if dispersion > DISPERSION_OPEN else "inconclusive"), because

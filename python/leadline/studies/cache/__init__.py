@@ -2,8 +2,8 @@
 
 in_survey  what a survey says of it: pure
 find       measurements to findings: pure
-sizes      borders of reads alone and of writes alone
-policy     write-cancelling or write-through, with the evidence
+sizes      boundaries of reads alone and of writes alone
+policy     write-back or write-through, with the evidence
 questions  which point a study measures next
 study      ask, measure, store, tell
 """

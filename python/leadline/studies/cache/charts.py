@@ -1,7 +1,7 @@
 """The page cache of one system: throughput of reads alone and of writes alone over the working set.
 
 CP94 Fig. 8 (Sprite and Ultrix) has one curve of half reads and half writes; taken apart, the two
-sizes of such a cache are two borders.
+sizes of such a cache are two boundaries.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _title(study: CacheStudy) -> str:
         for kind, size in zip(KINDS, (found.reads, found.writes), strict=True)
         if size.bytes is not None
     ]
-    held = f"holds {' and '.join(sizes)}" if sizes else "no border shown"
+    held = f"holds {' and '.join(sizes)}" if sizes else "no boundary shown"
     return f"Page cache of {study.start.system}: {held}, {found.policy.value}"
 
 
@@ -136,7 +136,7 @@ def cache_charts(study: CacheStudy) -> dict[str, Drawn]:
 
 
 def render_cache_html(study: CacheStudy) -> str:
-    """Render the page: sentences, the chart, sizes, what was seen of the policy, disciplines."""
+    """Render the page: sentences, the chart, sizes, what was seen of the policy, write modes."""
     return render_plain(cache_page(study))
 
 
@@ -158,7 +158,7 @@ def cache_page(study: CacheStudy) -> PlainPage:
             PlainTable("Sizes and rates", SIZE_HEADS, size_rows(found)),
             PlainTable("What was seen of the write policy", EVIDENCE_HEADS, evidence_rows(found)),
             PlainTable(
-                "Disciplines of writing", HEADS, discipline_rows(disciplines) if disciplines else []
+                "Write modes of writing", HEADS, discipline_rows(disciplines) if disciplines else []
             ),
         ],
         document=study,

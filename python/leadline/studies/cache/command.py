@@ -52,7 +52,7 @@ def command(
     access: Access,
     seed: Seed = 1,
     sizes_only: Annotated[
-        bool, typer.Option("--sizes-only", help="Leave out the disciplines and the flusher.")
+        bool, typer.Option("--sizes-only", help="Leave out the write modes and writeback.")
     ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with this system's unfinished study.")
@@ -93,4 +93,4 @@ def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
         f"{format_seconds(plan.point_s)} each at most",
     )
     if plan.writes_s:
-        talk(f"  then at most {format_seconds(plan.writes_s)} for the disciplines and the flusher")
+        talk(f"  then at most {format_seconds(plan.writes_s)} for the write modes and writeback")

@@ -60,7 +60,7 @@ def find_file_cache(
     where both were measured. Whatever else is among `points` is left alone.
 
     Args:
-        points: measurements of one system under one discipline.
+        points: measurements of one system under one write mode.
         memory_bytes: memory that could hold page cache, when it is known.
         seed: of the intervals' bootstrap.
 
@@ -120,8 +120,8 @@ def rate_places(
 ) -> tuple[int | None, int | None]:
     """Choose the unique_bytes within the cache, and beyond it, at which rates are compared.
 
-    Both kinds were measured there, as often as anywhere; "beyond" is twice the last border that
-    any kind has. Without a border they are the ends of what was measured.
+    Both kinds were measured there, as often as anywhere; "beyond" is twice the last boundary that
+    any kind has. Without a boundary they are the ends of what was measured.
     """
     common = {p.workload.unique_bytes for p in reads.points} & {
         p.workload.unique_bytes for p in writes.points
@@ -183,7 +183,7 @@ def _no_border(curve: KindCurve, kind: str) -> str:
     if curve.fit is None:
         return f"too few points of {kind} alone"
     most = format_bytes(max(point.workload.unique_bytes for point in curve.points))
-    return f"no border was found up to {most} of {kind} alone"
+    return f"no boundary was found up to {most} of {kind} alone"
 
 
 def _none(reason: str) -> CacheSize:
@@ -192,7 +192,7 @@ def _none(reason: str) -> CacheSize:
 
 # What a survey, made for another purpose, says of the page cache.
 #
-# Its curve over unique_bytes mixes reads and writes, so that one border cannot tell them apart;
+# Its curve over unique_bytes mixes reads and writes, so that one boundary cannot tell them apart;
 # only a level whose reads stay in memory while its writes go to the device shows two sizes (Sprite,
 # CP94 section 8.1.2). The write policy is judged from the curves over read_frac, as CP93 does in
 # Fig. 5.
@@ -281,9 +281,9 @@ def _sizes(
 
 
 def _no_size(survey: Survey, points: Sequence[Measurement], memory_bytes: int | None) -> str:
-    """Say why no border of this survey is the page cache's end; empty where one is."""
+    """Say why no boundary of this survey is the page cache's end; empty where one is."""
     if not survey.borders:
-        return "this survey found no border"
+        return "this survey found no boundary"
     if any(border.basis == "counted" for border in survey.borders):
         return ""
     along = [p for p in points if p.workload.read_frac > 0.0 and p.result.admissible]
@@ -293,7 +293,7 @@ def _no_size(survey: Survey, points: Sequence[Measurement], memory_bytes: int | 
     border = survey.borders[_last_holding_reads(survey)].bytes.value
     if memory_bytes is not None and border > memory_bytes:
         return (
-            f"the border found at {format_bytes(border)} lies beyond the memory of "
+            f"the boundary found at {format_bytes(border)} lies beyond the memory of "
             f"{format_bytes(memory_bytes)}, so that it is not the page cache's"
         )
     return ""
@@ -330,14 +330,14 @@ def _last_holding_writes(survey: Survey, points: Sequence[Measurement]) -> int |
 # What was found of a page cache, in plain sentences.
 
 _MEANING = {
-    WritePolicy.CANCELLING: "a write that is written over in time never reaches the disk",
+    WritePolicy.CANCELLING: "absorbs overwrites",
     WritePolicy.THROUGH: "every write goes to the disk",
 }
 
 
 ONE_SIZE = 1.25
-"""Sizes within this factor are one cache's, as profiles count borders; a dirty page needs a little
-more room than a clean one."""
+"""Sizes within this factor are one cache's, as profiles count boundaries; a dirty page needs a
+little more room than a clean one."""
 
 
 def sentences(found: FileCache) -> FileCache:
@@ -391,7 +391,7 @@ def _policy(found: FileCache) -> str:
     proof = [item.sentence for item in found.evidence if item.says is found.policy]
     if found.policy is WritePolicy.UNKNOWN:
         seen = "; ".join(item.sentence for item in found.evidence)
-        return f"Write policy: cannot tell: {seen}."
+        return f"Write policy: inconclusive: {seen}."
     return f"Write policy: {found.policy.value}, {_MEANING[found.policy]}: {'; '.join(proof)}."
 
 

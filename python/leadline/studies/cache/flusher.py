@@ -1,9 +1,9 @@
-"""What the flusher costs: the rate of cached writes while it works against while it rests.
+"""What writeback costs: the rate of cached writes while it works against while it rests.
 
-The flusher is the kernel's writing out of dirty cached data behind a program's back. CP93
+Writeback is the kernel's writing out of dirty cached data behind a program's back. CP93
 section 4.2 found one that slowed writes by a factor of 4. Two ways to see it:
 
-dirty limits  As root, the kernel's limits of dirty data are set so that the flusher rests (nothing
+dirty limits  As root, the kernel's limits of dirty data are set so that writeback rests (nothing
               is written before half of memory is dirty, and no timer wakes it) or so that it works
               all the time (some MiB wake it), while the writer itself is never held back. Runs
               alternate; each pair gives a ratio.
@@ -11,9 +11,9 @@ windows       Otherwise one long run at the limits as they are: moments in which
               against moments in which it did not. Neighbouring stretches give the pairs, so that a
               slow change of the machine is in neither.
 
-That the flusher rested or worked is not believed but seen, in the bytes that the device wrote per
+That writeback rested or worked is not believed but seen, in the bytes that the device wrote per
 byte asked. Other programs' writes are counted there too: where resting and working are not far
-apart, the answer is "cannot tell".
+apart, the answer is "inconclusive".
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from leadline.units import say_percent
 
 PAIRS = 6
 RUN_S = 1.5
-"""Length of one run of a pair; shorter ones hold too few turns of a flusher."""
+"""Length of one run of a pair; shorter ones hold too few turns of writeback."""
 WINDOW_S = 70.0
-"""Two turns of a flusher that writes what is thirty seconds old, as Linux does."""
+"""Two turns of writeback that writes what is thirty seconds old, as Linux does."""
 WAKE_BYTES = 4 * 2**20
-"""Dirty data that wakes the flusher where it is to work all the time."""
+"""Dirty data that wakes writeback where it is to work all the time."""
 REST_SHARE, HOLD_SHARE = 0.5, 0.8
-"""Shares of memory below which a resting flusher writes nothing, and no writer is held back."""
+"""Shares of memory below which a resting writeback writes nothing, and no writer is held back."""
 APART_MIN = 4.0
-"""Times more that the device must have written while the flusher worked than while it rested."""
+"""Times more that the device must have written while writeback worked than while it rested."""
 WORKS_MIN, RESTS_MAX = 0.25, 0.05
 """Shares of the busiest window's device rate from which it works, and up to which it rests."""
 PEAK_MIN_BYTES = 4 * 2**20
-"""Less than this in every window is the file system's own journal, not the flusher."""
+"""Less than this in every window is the file system's own journal, not writeback."""
 SLIGHT = 0.05
 """A cost that is surely below this does not slow."""
 
@@ -72,7 +72,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Pair:
-    """A stretch in which the flusher rested and a neighbour in which it worked."""
+    """A stretch in which writeback rested and a neighbour in which it worked."""
 
     resting: Window
     working: Window
@@ -81,7 +81,7 @@ class Pair:
 def measure_flusher(
     engine: Engine, target: Target, workload: Workload, *, seed: int = 1, pairs: int = PAIRS
 ) -> tuple[FlusherCost, tuple[EngineResult, ...]]:
-    """Measure what the flusher costs writes that fit the cache.
+    """Measure what writeback costs writes that fit the cache.
 
     Args:
         engine: the opened target; its writes must be buffered and wait for nothing.
@@ -101,7 +101,7 @@ def measure_flusher(
     """
     if engine.virtual:
         if "flusher" not in (target.profile or {}):
-            return _unknown(workload, "windows", "the simulated system has no flusher"), ()
+            return _unknown(workload, "windows", "the simulated system has no writeback"), ()
         return _virtual_windows(engine, workload, seed)
     memory_bytes = available_memory_bytes()
     if why_not() is not None or memory_bytes is None:
@@ -220,7 +220,7 @@ def cost_of_windows(workload: Workload, windows: Sequence[Window]) -> FlusherCos
     """
     peak = max(windows, key=_device_rate, default=None)
     if peak is None or peak.device_bytes < min(PEAK_MIN_BYTES, peak.asked_bytes / 2):
-        reason = "the flusher did not work while it was watched"
+        reason = "writeback did not work while it was watched"
         return _unknown(workload, "windows", reason)
     stretches: list[tuple[bool, list[Window]]] = []
     for window in windows:
@@ -246,7 +246,7 @@ def cost_of_pairs(workload: Workload, pairs: Sequence[Pair], method: Method) -> 
     whole = [pair for pair in pairs if _rate(pair.resting) > 0 and _rate(pair.working) > 0]
     if len(whole) < 2:
         kinds = "never changed between rest and work" if not whole else "changed only once"
-        return _unknown(workload, method, f"the flusher {kinds} while it was watched")
+        return _unknown(workload, method, f"writeback {kinds} while it was watched")
     resting, working = ([getattr(p, kind) for p in whole] for kind in ("resting", "working"))
     ratio = _interval([_rate(pair.working) / _rate(pair.resting) for pair in whole])
     assert ratio.low is not None and ratio.high is not None  # noqa: S101, PT018 - two or more
@@ -255,7 +255,7 @@ def cost_of_pairs(workload: Workload, pairs: Sequence[Pair], method: Method) -> 
     found = FlusherCost(
         workload=workload,
         method=method,
-        verdict="cannot tell",
+        verdict="inconclusive",
         resting_mb_s=_interval([_rate(window) for window in resting]),
         working_mb_s=_interval([_rate(window) for window in working]),
         cost_frac=cost,
@@ -264,7 +264,7 @@ def cost_of_pairs(workload: Workload, pairs: Sequence[Pair], method: Method) -> 
     )
     if reaches[1] < APART_MIN * reaches[0]:
         reason = (
-            f"the device wrote {say_percent(reaches[0])} of the bytes asked while the flusher was "
+            f"the device wrote {say_percent(reaches[0])} of the bytes asked while writeback was "
             f"to rest and {say_percent(reaches[1])} while it was to work: too little apart, as "
             "where other programs write or every write goes to the disk"
         )
@@ -281,7 +281,7 @@ def _unknown(workload: Workload, method: Method, reason: str) -> FlusherCost:
         FlusherCost(
             workload=workload,
             method=method,
-            verdict="cannot tell",
+            verdict="inconclusive",
             resting_mb_s=None,
             working_mb_s=None,
             cost_frac=None,
@@ -299,7 +299,7 @@ def _said(found: FlusherCost) -> FlusherCost:
 def _sentence(found: FlusherCost) -> str:
     resting, working, cost = found.resting_mb_s, found.working_mb_s, found.cost_frac
     if resting is None or working is None or cost is None:
-        return f"Flusher: cannot tell what it costs: {found.reason}."
+        return f"Writeback: cost inconclusive: {found.reason}."
     rates = (
         f"cached writes run at {say_rate(working)} while it works and at {say_rate(resting)} while "
         "it rests"
@@ -309,10 +309,10 @@ def _sentence(found: FlusherCost) -> str:
         f"{say_percent(found.resting_reach or 0.0)} of the bytes asked"
     )
     if found.verdict == "slows":
-        return f"Flusher: it costs {say_share(cost)} of the rate: {rates} ({seen})."
+        return f"Writeback: it costs {say_share(cost)} of the rate: {rates} ({seen})."
     if found.verdict == "does not slow":
-        return f"Flusher: it does not slow writes: {rates} ({seen})."
-    return f"Flusher: cannot tell what it costs: {found.reason}; {rates} ({seen})."
+        return f"Writeback: it does not slow writes: {rates} ({seen})."
+    return f"Writeback: cost inconclusive: {found.reason}; {rates} ({seen})."
 
 
 def _interval(readings: Sequence[float]) -> Interval:

@@ -34,16 +34,16 @@ LAYOUT_SHARE = 0.2
 """Most of the budget that may go into writing data before the first point."""
 MEMORY_FACTOR = 4
 """Past four times the memory three of four random requests miss any cache in it: enough to see
-its border. A survey goes further, because it is to see what lies behind as well."""
+its boundary. A survey goes further, because it is to see what lies behind as well."""
 RANGE_FACTOR_MIN = 8
-"""A curve shorter than this factor cannot show a border and two plateaus."""
+"""A curve shorter than this factor cannot show a boundary and two plateaus."""
 
 ENDS = 8
 """Both ends of both curves, twice."""
 POLICY = 12
 """Reads and writes within the cache and beyond it, three times each."""
 WRITES_S = 80.0
-"""Kept for the disciplines and the flusher, each of which takes some thirty seconds."""
+"""Kept for the write modes and writeback, each of which takes some thirty seconds."""
 WRITES_BUDGET_S_MIN = 180.0
 """A smaller budget goes to the sizes and the policy alone."""
 SIZES_MIN, SIZES_MAX = 20, 32
@@ -68,7 +68,7 @@ def make_plan(
         memory_bytes: memory that can hold page cache (the cgroup's cap when there is one).
         l3_cache_bytes: the processor's last cache; data that fits it measures the processor.
         virtual: whether time costs nothing (a simulated system).
-        write_costs: whether to keep time for the disciplines and the flusher.
+        write_costs: whether to keep time for the write modes and writeback.
 
     Raises:
         CacheStudyRefused: the budget, or the room for data, is too small.
@@ -91,7 +91,7 @@ def make_plan(
     return CachePlan(
         stages=(
             PlanStage("ends", ENDS, "reads and writes at both ends, twice: noise and contrast"),
-            PlanStage("sizes", sizes, "reads and writes apart, where they fall: two borders"),
+            PlanStage("sizes", sizes, "reads and writes apart, where they fall: two boundaries"),
             PlanStage("policy", POLICY, "within the cache and beyond it: what happens to writes"),
         ),
         budget_s=budget_s,
@@ -127,12 +127,12 @@ def _range(capacity_bytes: int, memory_bytes: int | None, l3_bytes: int | None) 
 
 READS, WRITES = 1.0, 0.0
 INSIDE = 0.25
-"""The rates within the cache are taken at this share of the smaller size: far from the border, and
-written over often enough for the bytes at the device to be a proof."""
+"""The rates within the cache are taken at this share of the smaller size: far from the boundary,
+and written over often enough for the bytes at the device to be a proof."""
 OUTSIDE = 4.0
 """The rates beyond it at this many times the larger one, or where the range ends."""
 CLOSING = 6
-"""So many of the last readings of each kind first close in on the border of the page cache..."""
+"""So many of the last readings of each kind first close in on the boundary of the page cache..."""
 GAP = 1.06
 """...until the two readings around it differ by no more than this factor."""
 
@@ -218,12 +218,12 @@ class Questions:
         return next_unique_bytes(readings, plan.unique_bytes_min, plan.unique_bytes_max, left)
 
     def _gap_around_border(self, kind: float) -> float | None:
-        """Where the border is narrowed or confirmed; None once it is both.
+        """Where the boundary is narrowed or confirmed; None once it is both.
 
         The middle of the gap between readings in which it lies: where hits end at once, as under a
-        scan, nothing else narrows it, and lower levels, whose borders are as steep, must not take
-        all the readings. Then the reading just beyond it once more: a moment's disturbance there
-        looks like a border. Where lookups tell the size, they do so from further on.
+        scan, nothing else narrows it, and lower levels, whose boundaries are as steep, must not
+        take all the readings. Then the reading just beyond it once more: a moment's disturbance
+        there looks like a boundary. Where lookups tell the size, they do so from further on.
         """
         curve = kind_curve(self.points, kind, seed=self.start.seed)
         border = nearest_border(curve)
@@ -245,7 +245,7 @@ class Questions:
         if not ends:
             return plan.unique_bytes_min, plan.unique_bytes_max
         smaller = min(end.bytes.value for end in ends)
-        # Lookups may tell a border where the rest of the curve shows none.
+        # Lookups may tell a boundary where the rest of the curve shows none.
         shown = [border for curve in curves for border in curve.borders] or ends
         larger = max(border.bytes.value for border in shown)
         inside = max(INSIDE * smaller, plan.unique_bytes_min)

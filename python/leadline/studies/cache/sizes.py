@@ -1,10 +1,10 @@
-"""How large the page cache is for one kind of request: borders of a read-only or write-only curve.
+"""How large the page cache is for reads or for writes: the boundary of a curve of one kind.
 
 CP94 section 8 finds the cache on a curve of half reads, half writes; CP93 section 5 tells that
 Sprite's cache is 20 MB for reads and 5 to 8 MB for writes. Curves of one kind alone show each.
 
 Where reads were looked up in the page cache, its size for reads is what they found
-(`studies.counted`, from which surveys have their border as well). Otherwise, and for writes, the
+(`studies.counted`, from which surveys have their boundary as well). Otherwise, and for writes, the
 curve is the share of the bytes that reached the device where that can be seen (a miss ratio, which
 other programs' use of the processor does not move), and else the throughput, as in the papers. Both
 obey the model of `stats.hierarchy`: what misses pays more.
@@ -39,11 +39,11 @@ Basis = Literal["misses", "throughput"]
 
 @dataclass(frozen=True)
 class KindCurve:
-    """The readings of one kind of request over unique_bytes, and the borders they show."""
+    """The readings of one kind of request over unique_bytes, and the boundaries they show."""
 
     points: tuple[Measurement, ...]
     basis: Basis
-    """What the borders were fitted to."""
+    """What the boundaries were fitted to."""
     fit: BorderFit | None
     """None when there are too few readings for any."""
     counted: CountedBorder | None = None
@@ -51,12 +51,12 @@ class KindCurve:
 
     @property
     def borders(self) -> tuple[FittedBorder, ...]:
-        """Borders by rising bytes."""
+        """Boundaries by rising bytes."""
         return self.fit.borders if self.fit else ()
 
     @property
     def readings(self) -> list[tuple[float, float]]:
-        """(unique_bytes, what the borders are fitted to), by unique_bytes.
+        """(unique_bytes, what the boundaries are fitted to), by unique_bytes.
 
         Throughputs of every point; or rates at which nothing but misses takes time, of the points
         that were not disturbed.
@@ -70,13 +70,13 @@ class KindCurve:
 def kind_curve(
     points: Sequence[Measurement], read_frac: float, *, seed: int, fit: bool = True
 ) -> KindCurve:
-    """Fit the borders of the readings of one kind that differ in nothing but unique_bytes.
+    """Fit the boundaries of the readings of one kind that differ in nothing but unique_bytes.
 
     Args:
         points: measurements of any kind; the largest set of comparable ones is taken.
         read_frac: 1 for reads, 0 for writes.
         seed: of the intervals' bootstrap.
-        fit: whether to look for borders at all.
+        fit: whether to look for boundaries at all.
 
     """
     sets: dict[object, list[Measurement]] = {}
@@ -107,10 +107,10 @@ def _heard(curve: KindCurve) -> list[tuple[float, bool]]:
 
 
 def widened(border: FittedBorder, curve: KindCurve) -> FittedBorder:
-    """Open a border's interval to the nearest undisturbed readings when one beside it is disturbed.
+    """Open a boundary's interval to the nearest undisturbed readings, where one is disturbed.
 
-    Between those nothing was measured, however well the rest fits: the border lies anywhere there.
-    Lookups tell the border from readings further on, so that one beside it opens nothing.
+    Between those nothing was measured, however well the rest fits: the boundary lies anywhere
+    there. Lookups tell the boundary from readings further on, so that one beside it opens nothing.
     """
     if curve.counted is not None:
         return border
@@ -128,14 +128,14 @@ def widened(border: FittedBorder, curve: KindCurve) -> FittedBorder:
 
 
 def nearest_border(curve: KindCurve) -> FittedBorder | None:
-    """Return the border at which requests leave the nearest level that holds them."""
+    """Return the boundary at which requests leave the nearest level that holds them."""
     if curve.counted is not None:
         return curve.counted.border
     return next(iter(curve.borders), None)
 
 
 def size_of(border: FittedBorder, memory_bytes: int | None) -> CacheSize:
-    """Return the size at a border, also as a share of memory where that is known.
+    """Return the size at a boundary, also as a share of memory where that is known.
 
     No cache is larger than its memory: the size ends there.
     """
@@ -156,23 +156,23 @@ def share_of_memory(size: Interval, memory_bytes: int | None) -> Interval | None
 # What a page cache does with writes, judged from outside (CP93 section 4.2).
 #
 # "All writes must go through to disk" makes a write-through cache, however long its write buffer;
-# a write-cancelling cache takes back a write that is written over in time. Three observations:
+# a write-back cache takes back a write that is written over in time. Three observations:
 #
 # bytes at the device     Asked were Y bytes of writes over U bytes of data; the device wrote X. At
 #                         most U bytes can wait in any buffer, so at least Y - U - X were cancelled.
 #                         That is a proof, whatever the buffer.
 # writes against disk     The rate of writes that fit the cache over that of writes far beyond it:
-#                         CP93 calls a cache write-cancelling "because they perform writes at a
+#                         CP93 calls a cache write-back "because they perform writes at a
 #                         speed faster than the disk system can sustain", and write-through "because
 #                         their write performance matches disk speed".
 # writes against reads    Both within the cache: alike where writes end in memory. It cannot tell by
-#                         itself: a flusher slows writes that are cancelled (CP93's HP 730, x4).
+#                         itself: writeback slows writes that are cancelled (CP93's HP 730, x4).
 # the server's word       Of a server alone: an answer to an NFS WRITE says whether the data is on
 #                         stable storage (RFC 1813 section 3.3.7). All of them: write-through, for
 #                         the writes as they were asked for. None: it may cancel, and need not.
 
 CANCELLED_MIN = 0.5
-"""Share of the bytes shown to have been cancelled from which the cache is write-cancelling."""
+"""Share of the bytes shown to have been cancelled from which the cache is write-back."""
 CANCELLED_MAX = 0.1
 """Share of the bytes missing at the device up to which the cache is write-through."""
 FASTER_MIN = 2.0
@@ -252,7 +252,7 @@ def judge(
     Args:
         rates: within the cache and beyond it.
         moved: the bytes of the writes within the cache; None where the device cannot be seen.
-        beyond: whether a border was found, so that what lies beyond it is no longer the cache.
+        beyond: whether a boundary was found, so that what lies beyond it is no longer the cache.
         word: what a server `promised`; None without a server.
 
     """
@@ -298,9 +298,9 @@ def _against_disk(rates: Rates, *, beyond: bool) -> Evidence:
     if found is None or not beyond:
         return _not_measured(
             name,
-            "no border was found, so the disk's own rate is not known apart"
+            "no boundary was found, so the disk's own rate is not known apart"
             if found is not None
-            else "writes were not measured on both sides of the border",
+            else "writes were not measured on both sides of the boundary",
         )
     text = f"writes within the cache are {say_times(found)} as fast as beyond it"
     value = _interval(found, rates.write)
@@ -322,7 +322,7 @@ def _against_reads(rates: Rates) -> Evidence:
     if found.slower:
         text = f"within the cache reads are {say_times(found.inverse())} as fast as writes"
     alike = found.low is not None and found.low >= ALIKE_MIN
-    why = "alike, as where both end in memory" if alike else "as a disk or a flusher slows them"
+    why = "alike, as where both end in memory" if alike else "as a disk or writeback slows them"
     return Evidence(
         name=name,
         says=WritePolicy.UNKNOWN,

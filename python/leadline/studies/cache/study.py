@@ -67,7 +67,7 @@ class CacheAsked:
     seed: int
     accuracy: float = 0.02
     write_costs: bool = True
-    """Whether the disciplines and the flusher are wanted as well."""
+    """Whether the write modes and writeback are wanted as well."""
 
 
 def usual_budget_s(target: Target) -> float:
@@ -204,7 +204,7 @@ class FileCacheStudy(PointStudy[CacheStart]):
         points: Sequence[Measurement],
         on_progress: OnProgress,
     ) -> CacheStudy:
-        """Measure the points that are missing, then the disciplines and the flusher."""
+        """Measure the points that are missing, then the write modes and writeback."""
         return run_study(
             opened,
             self.reached.target,

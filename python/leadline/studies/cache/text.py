@@ -48,7 +48,7 @@ def _chart(terminal: Terminal, curve: Curve, size: CacheSize) -> list[str]:
 
 
 def _write_costs(terminal: Terminal, study: CacheStudy) -> Iterator[RenderableType]:
-    """The disciplines as a table with its sentences, and what the flusher costs."""
+    """The write modes as a table with its sentences, and what writeback costs."""
     found = study.disciplines
     if found is not None:
         yield terminal.table(HEADS, discipline_rows(found))

@@ -4,7 +4,7 @@ The four are what a program can choose between for its writes: the faster ones m
 written when the machine stops. They run one after the other in passes on the same data file, in
 the reverse order every other pass, so that each has a buffered neighbour; the ratio to that
 neighbour holds nothing that disturbs both alike. Each job begins with the file's dirty data
-written out, so that no discipline pays for the one before.
+written out, so that no write mode pays for the one before.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def plan_disciplines(fsync_each: int = FSYNC_EACH) -> tuple[Access, ...]:
 
 @dataclass(frozen=True)
 class Taken:
-    """What one discipline gave: a result for every pass, or the reason why there is none."""
+    """What one write mode gave: a result for every pass, or the reason why there is none."""
 
     discipline: Access
     results: tuple[EngineResult, ...]
@@ -57,9 +57,9 @@ class Taken:
 def measure_disciplines(
     engine: Engine, workload: Workload, *, passes: int = PASSES, run_s: float = RUN_S, seed: int = 1
 ) -> tuple[WriteDisciplines, tuple[Taken, ...]]:
-    """Measure one write workload under every discipline, and compare.
+    """Measure one write workload under every write mode, and compare.
 
-    The engine is left with the discipline that it had. One that the target cannot do is kept with
+    The engine is left with the write mode that it had. One that the target cannot do is kept with
     the reason and not tried again.
 
     Args:
@@ -106,7 +106,7 @@ def measure_disciplines(
 
 
 def compare_disciplines(workload: Workload, taken: Sequence[Taken]) -> WriteDisciplines:
-    """Compare the disciplines with the first of them, pass by pass; pure."""
+    """Compare the write modes with the first of them, pass by pass; pure."""
     base = taken[0].results
     rates = tuple(_rate(each, base if number else ()) for number, each in enumerate(taken))
     found = WriteDisciplines(
@@ -188,7 +188,7 @@ def _reached(rate: DisciplineRate) -> str:
 
 
 def discipline_rows(found: WriteDisciplines) -> list[tuple[str, str, str, str, str]]:
-    """Return a table's rows: discipline, rate, against buffered, p50 and p99, at the device."""
+    """Return a table's rows: write mode, rate, against buffered, p50 and p99, at the device."""
     return [_row(rate) for rate in found.rates]
 
 
@@ -219,12 +219,12 @@ def _times(ratio: Interval) -> str:
     return f"{ratio.value:.3g}\N{MULTIPLICATION SIGN}{span}"
 
 
-# The second half of a cache study: what the flusher costs, and the disciplines compared.
+# The second half of a cache study: what writeback costs, and the write modes compared.
 #
 # Both write one workload that fits the cache found, in the time that the plan kept for them.
 
 MEMORY_SHARE = 8
-"""The writes touch at most this part of memory, so that a resting flusher may rest."""
+"""The writes touch at most this part of memory, so that a resting writeback may rest."""
 PASSES_MIN, PAIRS_MIN = 2, 3
 RUN_COST = 2.0
 """A run takes at most this many times its length: its warm-up, and writing out before it."""
@@ -234,7 +234,7 @@ WINDOW_EXTRA_S = 5.0
 def measure_write_costs(
     engine: Engine, target: Target, study: CacheStudy, *, left_s: float
 ) -> CacheStudy:
-    """Return the study with the flusher's cost and the disciplines, or why they are left out.
+    """Return the study with writeback's cost and the write modes, or why they are left out.
 
     Args:
         engine: the opened target.
@@ -258,7 +258,7 @@ def measure_write_costs(
         found, _ = measure_disciplines(engine, workload, seed=seed, passes=max(passes, PASSES_MIN))
         study = msgspec.structs.replace(study, disciplines=found)
     else:
-        left_out.append(_too_short("the disciplines", left_s))
+        left_out.append(_too_short("the write modes", left_s))
     left_s -= engine.clock_s - opened_s
     pairs = min(PAIRS, int(left_s / (2 * RUN_COST * FLUSHER_RUN_S)))
     by_limits = not engine.virtual and why_not() is None
@@ -268,15 +268,15 @@ def measure_write_costs(
             cost, _ = measure_flusher(engine, target, workload, seed=seed, pairs=pairs)
             study = msgspec.structs.replace(study, flusher=cost)
         except TargetRefused as refusal:
-            left_out.append(f"what the flusher costs: {refusal}")
+            left_out.append(f"what writeback costs: {refusal}")
     else:
-        left_out.append(_too_short("what the flusher costs", left_s))
+        left_out.append(_too_short("what writeback costs", left_s))
     return msgspec.structs.replace(study, left_out=tuple(left_out))
 
 
 def _why_left_out(study: CacheStudy) -> str:
     start = study.start
-    what = "the disciplines and what the flusher costs"
+    what = "the write modes and what writeback costs"
     if not start.plan.writes_s:
         return f"{what}: not asked for, or no time for them (--budget 3m or more has it)"
     if not start.access.buffered:

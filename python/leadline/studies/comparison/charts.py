@@ -43,7 +43,7 @@ STEPS = 20
 
 
 def access_chart(curves: Sequence[AccessCurve]) -> alt.LayerChart:
-    """Draw measured throughput against the read fraction, one line per system and discipline."""
+    """Draw measured throughput against the read fraction, one line per system and write mode."""
     names = line_names(curves)
     rows = [
         system_row(
@@ -103,7 +103,7 @@ def _mean_rate(left: float | None, right: float | None, share: float) -> float |
 
 
 def line_names(curves: Sequence[AccessCurve]) -> list[str]:
-    """Name each line by its system, then by what differs: way, discipline, request size."""
+    """Name each line by its system, then by what differs: way, write mode, request size."""
     ways = [f"{each.through or 'local'}, {each.discipline}" for each in curves]
     sizes = [format_bytes(each.curve.focal.size_mean) for each in curves]
     names = [each.name for each in curves]
@@ -324,7 +324,7 @@ def missing_charts(document: SystemsComparison) -> dict[str, str]:
         missing["read_share_own"] = lineless
     unsized = [size.name for size in document.cache_sizes if size.bytes is None]
     if unsized:
-        missing["cache_bytes"] = f"no border of a cache was found on {', '.join(unsized)}"
+        missing["cache_bytes"] = f"no boundary of a cache was found on {', '.join(unsized)}"
     unshared = [each.name for each in document.cache_sizes if each.bytes and each.share is None]
     if unshared:
         missing["cache_share"] = f"the memory of {', '.join(unshared)} is not known"
@@ -358,7 +358,7 @@ def _missing_curves(document: SystemsComparison) -> dict[str, str]:
 def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.LayerChart:
     """Ratio of two systems on every workload, with its interval (CP94 Fig. 17)."""
     drawn = [_ratio_row(row) for row in rows if row.ratio is not None]
-    domain = [f"{a} is faster", f"{b} is faster", "cannot tell"]
+    domain = [f"{a} is faster", f"{b} is faster", "inconclusive"]
     order = [row["title"] for row in drawn]
     ends = [end for row in drawn for end in (row["low"], row["high"], row["x"]) if end]
     x = _ratio_x([*ends, 1.0])
@@ -394,7 +394,7 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
 
 def _ratio_row(row: ComparedWorkload) -> Row:
     assert row.ratio is not None  # noqa: S101 - the caller left the others out
-    said = {"a": f"{row.a} is faster", "b": f"{row.b} is faster", "cannot tell": "cannot tell"}
+    said = {"a": f"{row.a} is faster", "b": f"{row.b} is faster", "inconclusive": "inconclusive"}
     guess = any(found.code == "extrapolated" for found in row.findings)
     return {
         "title": words.say_title(row.title, row.workload) + ("*" if guess else ""),
@@ -523,7 +523,7 @@ def _with_policy(name: str, policies: Mapping[str, WritePolicy]) -> str:
 
 
 def _halo(rows: Sequence[Row], names: Sequence[str]) -> alt.Chart:
-    """Make lines broad below their own mark, as CP93 Fig. 5 has write-cancelling ones in bold."""
+    """Make lines broad below their own mark, as CP93 Fig. 5 has write-back ones in bold."""
     colour = alt.Color(
         "system:N", scale=alt.Scale(domain=list(names)), legend=alt.Legend(title="System")
     )

@@ -128,7 +128,7 @@ class Named:
     name: str
     predictor: Predictor
     cache: KnownCache | None = None
-    """What is known of its page cache, beyond the borders of its survey."""
+    """What is known of its page cache, beyond the boundaries of its survey."""
     disturbance: Disturbance = NOTHING
 
 

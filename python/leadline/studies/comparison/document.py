@@ -278,8 +278,8 @@ def _compared(
         b_mb_s=rates[1],
         ratio=ratio.interval() if ratio else None,
         p_value=ratio.p_value() if ratio else None,
-        verdict="cannot tell",
-        verdict_alone="cannot tell",
+        verdict="inconclusive",
+        verdict_alone="inconclusive",
         findings=tuple(findings),
     )
     if ratio is None or pair.withheld:
@@ -364,7 +364,7 @@ def compare_application(
                 io_ratio=ratio.interval(),
                 elapsed_ratio=_elapsed_ratio(at_a, at_b),
                 p_value=ratio.p_value(),
-                verdict="cannot tell" if findings else verdict_of(ratio, p_value),
+                verdict="inconclusive" if findings else verdict_of(ratio, p_value),
                 findings=findings,
             )
         )

@@ -94,7 +94,7 @@ def paired_ratio(readings: Sequence[tuple[float, float]]) -> LogRatio | None:
 def verdict_of(ratio: LogRatio, p_value: float) -> Verdict:
     """Name the faster system if this p-value shows one; one that is not a number shows none."""
     if not p_value < ALPHA:
-        return "cannot tell"
+        return "inconclusive"
     return "a" if ratio.mean > 0 else "b"
 
 

@@ -56,7 +56,7 @@ def say_verdict(pair: ComparedWorkload) -> str:
     """Write who is faster; where many questions took a verdict away, what it said alone."""
     if pair.ratio is None:
         return "not known"
-    said = {"a": f"{pair.a} is faster", "b": f"{pair.b} is faster", "cannot tell": "cannot tell"}
+    said = {"a": f"{pair.a} is faster", "b": f"{pair.b} is faster", "inconclusive": "inconclusive"}
     text = said[pair.verdict]
     if pair.verdict != pair.verdict_alone:
         text += f" (asked alone: {said[pair.verdict_alone]})"
@@ -91,7 +91,7 @@ def say_score(a: str, b: str, rows: Sequence[ComparedWorkload]) -> str:
     count = Counter("not known" if row.ratio is None else row.verdict for row in rows)
     parts = [f"{a} faster on {count['a']} of {say_count(len(rows), 'workload')}"]
     parts += [f"{b} on {count['b']}"]
-    parts += [f"{what} on {count[what]}" for what in ("cannot tell", "not known") if count[what]]
+    parts += [f"{what} on {count[what]}" for what in ("inconclusive", "not known") if count[what]]
     return ", ".join(parts)
 
 
@@ -134,7 +134,7 @@ def survey_doubts(document: SystemsComparison) -> list[Finding]:
 def cache_rows(document: SystemsComparison) -> list[tuple[str, str, str, str, list[str]]]:
     """Return name, size for reads, size for writes, write policy and its evidence, each in words.
 
-    Systems of which nothing is known but a border are left to the charts.
+    Systems of which nothing is known but a boundary are left to the charts.
     """
     return [
         (
@@ -318,7 +318,7 @@ def _missing(found: ApplicationPrediction) -> str:
 
 
 def _verdict(pair: ApplicationPair) -> str:
-    said = {"a": f"{pair.a} is faster", "b": f"{pair.b} is faster", "cannot tell": "cannot tell"}
+    said = {"a": f"{pair.a} is faster", "b": f"{pair.b} is faster", "inconclusive": "inconclusive"}
     return said[pair.verdict]
 
 
@@ -350,7 +350,7 @@ def junit_xml(document: SystemsComparison) -> bytes:
             Xml.SubElement(case, "failure", message=message, type="slower").text = said
         elif pair.ratio is None or (pair.title or say_workload(pair.workload)) in undecided:
             skipped += 1
-            Xml.SubElement(case, "skipped", message=f"cannot tell: {said}")
+            Xml.SubElement(case, "skipped", message=f"inconclusive: {said}")
         else:
             Xml.SubElement(case, "system-out").text = said
     suite.set("tests", str(len(document.pairs)))

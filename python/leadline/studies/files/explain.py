@@ -264,7 +264,7 @@ def _reason(row: FilesRow) -> str:
 def _said(head: str, said: Sequence[str], undecided: Sequence[str]) -> list[str]:
     if not said and not undecided:
         return []
-    rest = f"cannot tell for {join_words(list(dict.fromkeys(undecided)))}" if undecided else ""
+    rest = f"inconclusive for {join_words(list(dict.fromkeys(undecided)))}" if undecided else ""
     return [f"{head}: {'; '.join(part for part in (join_words(list(said)), rest) if part)}."]
 
 

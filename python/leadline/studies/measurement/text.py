@@ -374,7 +374,7 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
         *span_rows(result),
         ("reads", _operations(result.read)),
         ("writes", _operations(result.write)),
-        ("bytes from", say_source(result)),
+        ("cache hits", say_source(result)),
         ("network", say_network(result)),
         ("page cache", say_cache_events(result)),
         ("levels", say_levels(result)),
@@ -387,7 +387,7 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
         ("written", say_written(written.layout, written.precondition, written.workload)),
         ("warm-up", f"{format_seconds(result.warm_up.seconds)}, {_steadiness(result)}"),
         ("clock", say_clock(result)),
-        ("admissible", "yes" if result.admissible else f"no: {'; '.join(result.reasons)}"),
+        ("valid", "yes" if result.admissible else f"no: {'; '.join(result.reasons)}"),
     ]
     numbers = [(told.title or "", getattr(result, name)) for name, (_, told) in NUMBERS.items()]
     rows += [(title, str(number)) for title, number in numbers if title and number is not None]
@@ -509,7 +509,7 @@ def _sentence(name: str | None, point: Measurement) -> str:
         if one.latency_us is not None
     ]
     said = under_name(name, "; ".join((f"{rate}, {result.iops.value:,.0f} requests/s", *times)))
-    return said if result.admissible else f"{said}; not admissible"
+    return said if result.admissible else f"{said}; not valid"
 
 
 def under_name(name: str | None, said: str) -> str:

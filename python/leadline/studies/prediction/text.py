@@ -136,7 +136,7 @@ def sentences_of(found: ApplicationPrediction) -> Iterator[str]:
         lists = (
             ""
             if cache.two_lists is None
-            else f", {say_percent(cache.two_lists)} by Linux's two lists"
+            else f", {say_percent(cache.two_lists)} by Linux's active/inactive LRU"
         )
         yield (
             f"A cache of {say_bytes(cache.cache_bytes)} misses {say_percent(cache.lru)} of its "

@@ -44,14 +44,14 @@ def balance_of(study: StreamStudy, changes: Mapping[str, float] | None = None) -
 
 
 def _first_sentences(balances: Sequence[Balance]) -> Iterator[str]:
-    """Say what gives out first of all, then phase by phase."""
+    """Say the bottleneck, then phase by phase."""
     known = [one for one in balances if one.first is not None]
     if not known:
         return
     lowest = min(known, key=_first_rate)
     assert lowest.first is not None  # noqa: S101 - `known` has only such
     yield (
-        f"First of all gives out: {RESOURCE_WORDS[lowest.first]}, in {lowest.kernel} "
+        f"Bottleneck:  {RESOURCE_WORDS[lowest.first]}, in {lowest.kernel} "
         f"{lowest.phase}, at {format_rate(_first_rate(lowest))} of disk bandwidth per processor."
     )
     for one in known:
@@ -127,7 +127,7 @@ def scaling_of(said: StreamBalance, kernel: str, phase: str) -> Scaling | None:
 def compared(systems: Sequence[StreamBalance]) -> tuple[str, ...]:
     """Say of every phase that all systems ran how much disk bandwidth each can take.
 
-    Higher is better (AD98 Fig. 9), and what gives out is named, because two systems may be equally
+    Higher is better (AD98 Fig. 9), and what saturates is named, because two systems may be equally
     fast for different reasons.
     """
     if len(systems) < 2:
@@ -152,5 +152,5 @@ def _standing(balance: Balance) -> str:
     word = RESOURCE_WORDS[balance.first or "disks"]
     return (
         f"{balance.system} takes {format_rate(_first_rate(balance))} per processor before {word} "
-        "gives out"
+        "saturates"
     )

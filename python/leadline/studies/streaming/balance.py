@@ -151,7 +151,7 @@ def _used(
 ) -> tuple[list[float], Interval] | None:
     """Return the shares of each repetition's time, and the capacity's error as a factor near 1.
 
-    A path that was never seen to give out has a lower limit for a capacity, and no share.
+    A path that was never seen saturated has a lower limit for a capacity, and no share.
     """
     shares, last = [], None
     for run, phase in cell.runs:
@@ -211,7 +211,7 @@ def _sentence(
     evidence = "; ".join(last.evidence[:2])
     return (
         f"{what} is sublinear from {say_count(stops.disks, 'disk')}, {reached}: "
-        f"{RESOURCE_WORDS[limited_by]} gives out ({evidence})."
+        f"{RESOURCE_WORDS[limited_by]} saturates ({evidence})."
     )
 
 
@@ -299,7 +299,7 @@ def _saturation(
 
 
 _NEVER = "its use does not grow with the disks' bandwidth"
-_PASSED = "a run went faster than what was measured allows: it did not give out there"
+_PASSED = "a run went faster than what was measured allows: it was not saturated there"
 
 
 def _why(name: Resource, used: Busy, disks: int) -> str:
@@ -307,7 +307,7 @@ def _why(name: Resource, used: Busy, disks: int) -> str:
         "disks": f"what {say_count(disks, 'disk')} can do by themselves",
         "io_path": "all disks at once give less than their sum"
         if used.path_is_short
-        else "all disks at once give their sum: the path they share was never seen to give out",
+        else "all disks at once give their sum: the path they share was never seen saturated",
         "memory": "traffic by the model, since nothing counts it here",
         "network": "payload that was counted, by what one rank can send and receive",
     }
@@ -408,7 +408,7 @@ def _factor(name: str, value: str) -> float:
 
 
 def what_if(balance: Balance, changes: Mapping[str, float]) -> WhatIf | None:
-    """Return the bound of a phase before and after the changes, and what gives out then.
+    """Return the bound of a phase before and after the changes, and the next bottleneck.
 
     Rates are of all processors that are there now. None where no resource's rate is known.
     """
@@ -469,7 +469,7 @@ def _what_if_sentence(
     return (
         f"{balance.kernel} {balance.phase}: {say_changes(changes)} would bring "
         f"{say_gain(gain)}, to "
-        f"{format_rate(becomes.value)}; then {RESOURCE_WORDS[limited]} would give out."
+        f"{format_rate(becomes.value)}; then {RESOURCE_WORDS[limited]} would be the bottleneck."
     )
 
 

@@ -72,7 +72,7 @@ def _saturation_row(balance: Balance) -> SaturationRow:
 
 
 def say_saturation(saturation: Saturation | None, *, brief: bool = False) -> str:
-    """Write `581 MB/s (570 to 592 MB/s)`, with `≥` where it was never seen to give out.
+    """Write `581 MB/s (570 to 592 MB/s)`, with `≥` where it was never seen saturated.
 
     Brief is `581`, under a head that has the unit.
     """
@@ -84,7 +84,7 @@ def say_saturation(saturation: Saturation | None, *, brief: bool = False) -> str
 
 
 class WhatIfRow(NamedTuple):
-    """What other parts would bring a phase."""
+    """Upgrade what-ifs of a phase."""
 
     system: str
     phase: str
@@ -204,7 +204,7 @@ def _say_parts(said: StreamBalance) -> str:
     return f"{processors}, {say_count(said.disks, 'disk')}, study {said.study_id[:8]}"
 
 
-# Balance on a terminal: the sentence, and which resource gives out at which disk bandwidth.
+# Balance on a terminal: the sentence, and which resource is the bottleneck at which disk bandwidth.
 
 
 @on_terminal
@@ -222,7 +222,7 @@ def render_balance(
             yield Text("MB/s of disk bandwidth per processor at which it is used up:")
             yield _table(terminal, said.balances)
         if said.what_if:
-            yield Text("What other parts would bring, and what gives out then:")
+            yield Text("Upgrade what-ifs, and the next bottleneck:")
             yield _what_if(terminal, said.what_if)
         yield from map(terminal.text, not_counted_lines(said.not_measurable))
         yield from terminal.warnings(said.findings)

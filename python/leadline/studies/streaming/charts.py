@@ -397,7 +397,7 @@ def _bars(
     tips = tooltips(
         group="Phase",
         at="On",
-        gained="This disk brought",
+        gained="Marginal gain",
         total="All together (95 %)",
         of="Ideal",
         why="Limit",

@@ -304,7 +304,7 @@ class _Ranks:
 
 
 class _Carrier:
-    """Messages on their way, from slot to slot."""
+    """Messages outstanding, from slot to slot."""
 
     def __init__(self, mpi: Any, comm: MPI.Intracomm, rank: _engine.Rank) -> None:
         self._mpi = mpi

@@ -1,4 +1,4 @@
-"""`leadline balance S [S2 …]` and `leadline stream scale DIR…`: what gives out first?"""
+"""`leadline balance S [S2 …]` and `leadline stream scale DIR…`: the bottleneck?"""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _tell_run(done: RunDone) -> None:
     )
 
 
-# `leadline balance S [S2 …]`: which resource gives out first, and what would have to be bought?
+# `leadline balance S [S2 …]`: which resource is the bottleneck, and what would have to be bought?
 
 
 def _changes(text: str) -> dict[str, float]:
@@ -210,7 +210,7 @@ def command(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Say which resource gives out first as disks are added, and what more of it would bring.
+    """Say which resource is the bottleneck as disks are added, and what more of it would bring.
 
     Example: leadline balance data --what-if disks=2
     """

@@ -322,7 +322,7 @@ def bound(
 def phase_bound(run: StreamRun, phase: PhaseResult, capacities: Capacities) -> PhaseBound | None:
     """Return the bound of one phase."""
     used = busy(run, phase, capacities, inherent=True)
-    # A path that was not seen to give out would only repeat the disks with other noise.
+    # A path that was not seen saturated would only repeat the disks with other noise.
     limits = {
         name: seconds
         for name, seconds in used.seconds.items()

@@ -101,7 +101,7 @@ def stream_title(study: StreamStudy) -> str:
     return f"{kernels.capitalize()} {where}: {', '.join(platforms)}, {disks}"
 
 
-# Balance as a page (AD98 Fig. 9): what gives out first, a panel for each phase, every number.
+# Balance as a page (AD98 Fig. 9): the bottleneck, a panel for each phase, every number.
 
 
 def render_balance_html(systems: Sequence[StreamBalance]) -> str:

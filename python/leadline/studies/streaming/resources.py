@@ -283,7 +283,7 @@ def _lines_at_random() -> Part:
 def touched_at_random(match_frac: float) -> float:
     """Share of a set's cache lines that hold some byte of a match when keys are in no order.
 
-    Of 25 lines (1600 bytes, 16 records) fifteen hold a border of two records and ten lie in one.
+    Of 25 lines (1600 bytes, 16 records) fifteen hold a boundary of two records and ten lie in one.
     """
     other = 1 - match_frac
     return 1 - (10 * other + 15 * other**2) / 25
@@ -316,10 +316,10 @@ def _sort_corrections(phase: str) -> list[Part]:
 # How long a phase keeps each resource busy: its use by the resource's capacity.
 #
 # The longest of them is the least time the phase can take (`bounds`); by the time it took they are
-# utilisations (`scaling`); by the bytes it moved they say when a resource gives out (`balance`).
+# utilisations (`scaling`); by the bytes it moved they say when a resource saturates (`balance`).
 
 PATH_SHORT_FRAC = 0.95
-"""All disks at once below this share of their sum: they share something that gives out."""
+"""All disks at once below this share of their sum: they share something that saturates."""
 USE_MOST_FRAC = 1.1
 """More than this of a capacity that has no interval is more than the few percent by which two
 measurements of one part differ."""
@@ -406,7 +406,7 @@ class Busy:
     seconds: dict[Resource, Interval]
     """Resources that it does not use, or whose capacity is not known, are left out."""
     path_is_short: bool
-    """Whether `io_path` was seen to give out; otherwise its seconds are an upper limit."""
+    """Whether `io_path` was seen saturated; otherwise its seconds are an upper limit."""
     memory_counted: bool
     """Whether memory traffic was counted; otherwise it is the model's."""
 

@@ -383,7 +383,7 @@ def _scaling(terminal: Terminal, scaling: Sequence[Scaling]) -> Table:
         for each in scaling
         for number, step in enumerate(each.steps)
     ]
-    return terminal.table(["Phase", "Disks", "MB/s", "95 %", "This disk", "Stopped by"], rows)
+    return terminal.table(["Phase", "Disks", "MB/s", "95 %", "Marginal gain", "Bottleneck"], rows)
 
 
 def _step(step: ScalingStep) -> list[str]:

@@ -214,7 +214,7 @@ def _subtitle(cpi: bool) -> str:
     return f"{said} Dotted: cycles per instruction, on the right." if cpi else said
 
 
-# Which resource gives out first (AD98 Fig. 9): a panel for each phase, systems side by side.
+# Which resource is the bottleneck (AD98 Fig. 9): a panel for each phase, systems side by side.
 #
 # Bars of one height are a balanced system, higher bars a better one. Where they lie more than a
 # factor of ten apart, only a logarithmic axis shows them all; it has no zero to begin a bar at, so
@@ -377,7 +377,7 @@ def _ticks(scale: Scale) -> dict[str, Any]:
 def _marks(rows: Sequence[Row], frame: Frame) -> list[AnyChart]:
     """Draw bars, or points on a log axis, with their intervals.
 
-    The first resource to give out stands out on one system; several systems differ by colour.
+    The bottleneck stands out on one system; several systems differ by colour.
     """
     place: dict[str, Any] = {"x": frame.x, "xOffset": frame.offset}
     whiskers = (
@@ -497,7 +497,7 @@ def _disks_now(now: Interval | None, frame: Frame) -> list[AnyChart]:
 
 
 def _first(balances: Sequence[Balance]) -> str:
-    """Say what gives out first, for all systems at once where it is the same."""
+    """Say the bottleneck, for all systems at once where it is the same."""
     firsts = {each.system: each.first for each in balances if each.first is not None}
     words = {system: RESOURCE_WORDS[first] for system, first in firsts.items()}
     if len(set(words.values())) == 1:
@@ -508,7 +508,7 @@ def _first(balances: Sequence[Balance]) -> str:
 def _balance_subtitle(balances: Sequence[Balance]) -> list[str]:
     said = ["Disk bandwidth that uses a resource up, with 95 % intervals."]
     if any(each.at_least for one in balances for each in one.saturations):
-        said.append("≥: never seen to give out.")
+        said.append("≥: never seen saturated.")
     if len({system_name(each) for each in balances}) == 1:
         said.append("Dashes: what the disks give now.")
     return textwrap.wrap(" ".join(said), _TITLE_CHARACTERS)

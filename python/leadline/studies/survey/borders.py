@@ -1,4 +1,4 @@
-"""Borders between levels, and the readings that they rest on."""
+"""Boundaries between levels, and the readings that they rest on."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from leadline.studies.counted import CountedBorder, always_held, counted_border,
 class Readings:
     """All measurements so far.
 
-    A point that is not admissible is kept in `all` (nothing is dropped) but no decision and no
-    curve rests on it while an admissible one is there.
+    A point that is not valid is kept in `all` (nothing is dropped) but no decision and no
+    curve rests on it while a valid one is there.
     """
 
     all: list[Measurement] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Readings:
         self.all.append(measurement)
 
     def at(self, workload: Workload) -> list[Measurement]:
-        """Measurements of exactly this workload; the admissible ones when there are any."""
+        """Measurements of exactly this workload; the valid ones when there are any."""
         found = [point for point in self.all if point.workload == workload]
         return [point for point in found if point.result.admissible] or found
 
@@ -67,7 +67,7 @@ def value(point: Measurement, parameter: str) -> float:
 
 
 def curve_of(points: Sequence[Measurement], parameter: str) -> tuple[list[float], list[float]]:
-    """The mean throughput at each x, as two lists ordered by x."""
+    """The mean throughput at each x, as two sequences ordered by x."""
     at: dict[float, list[float]] = {}
     for point in points:
         at.setdefault(value(point, parameter), []).append(throughput(point))
@@ -75,40 +75,40 @@ def curve_of(points: Sequence[Measurement], parameter: str) -> tuple[list[float]
     return xs, [sum(at[x]) / len(at[x]) for x in xs]
 
 
-# Which borders a survey has, and where.
+# Which boundaries a survey has, and where.
 #
 # Decided here for both: the strategy, which measures the levels between them, and the explanation,
 # which has more readings by then. The end of the page cache is counted where that can be
-# (`studies.counted`); every other border shows in the throughput alone (`stats.borders`).
+# (`studies.counted`); every other boundary shows in the throughput alone (`stats.borders`).
 
 ONE_BORDER = 2.0
-"""Two borders within this factor are one (docs/concepts/borders.md)."""
+"""Two boundaries within this factor are one (docs/concepts/borders.md)."""
 DISAGREE = 1.25
 """Counts and throughput that lie further apart than this, their intervals too, are told."""
 
 
 @dataclass(frozen=True)
 class Decided:
-    """The borders of a curve over unique_bytes."""
+    """The boundaries of a curve over unique_bytes."""
 
     borders: tuple[Border, ...]
     """By rising bytes."""
     curve: BorderFit
     """What the throughput alone says."""
     kept: tuple[int, ...]
-    """Which of its borders stand; the others are the counted one, seen less well."""
+    """Which of its boundaries stand; the others are the counted one, seen less well."""
     counted: CountedBorder | None
     doubt: Finding | None
     """Where counts and throughput say different things, what; else None."""
 
 
 def decide(points: Sequence[Measurement], *, seed: int, memory_bytes: int | None) -> Decided:
-    """Decide the borders of a curve.
+    """Decide the boundaries of a curve.
 
     Args:
         points: measurements that differ in nothing but unique_bytes.
         seed: of the intervals' bootstrap.
-        memory_bytes: memory that can hold page cache; no counted border lies beyond it.
+        memory_bytes: memory that can hold page cache; no counted boundary lies beyond it.
 
     """
     curve = _fit(points, seed)
@@ -124,12 +124,13 @@ def decide(points: Sequence[Measurement], *, seed: int, memory_bytes: int | None
 def decide_again(
     before: Decided, points: Sequence[Measurement], *, seed: int, memory_bytes: int | None
 ) -> tuple[Decided, bool]:
-    """Place the borders that were decided by more readings of the same curve.
+    """Place the boundaries that were decided by more readings of the same curve.
 
-    Which borders there are stays: the levels between them were measured. Arguments as of `decide`.
+    Which boundaries there are stays: the levels between them were measured. Arguments as of
+    `decide`.
 
     Returns:
-        The borders, and whether the throughput no longer shows those that rest on it; those that
+        The boundaries, and whether the throughput no longer shows those that rest on it; those that
         were decided stand then.
 
     """
@@ -163,7 +164,7 @@ def _joined(
     always_held: bool,
     now: BorderFit | None = None,
 ) -> Decided:
-    """Put the kept borders and the counted one together.
+    """Put the kept boundaries and the counted one together.
 
     `now` is the fit that the count is held against, where later readings no longer show `curve`.
     """
@@ -189,7 +190,7 @@ def _border(fitted: FittedBorder, basis: Literal["counted", "throughput"]) -> Bo
 
 
 def _seen(curve: BorderFit, counted: CountedBorder | None) -> FittedBorder | None:
-    """The counted border as the throughput sees it; None where it does not."""
+    """The counted boundary as the throughput sees it; None where it does not."""
     if counted is None:
         return None
     near = [each for each in curve.borders if _apart(each, counted.border) < ONE_BORDER]

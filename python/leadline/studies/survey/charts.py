@@ -50,7 +50,7 @@ _NARROW_FROM_PX = 520
 
 
 def unique_bytes_chart(survey: Survey) -> alt.LayerChart:
-    """Throughput against the working set, with the borders and the names of the levels."""
+    """Throughput against the working set, with the boundaries and the names of the levels."""
     curve = survey.unique_bytes_curve
     least, most = throughput_range([curve])
     log = wants_log(least, most)
@@ -71,7 +71,7 @@ def _levels_title(survey: Survey) -> str:
             ]
         )
         return text[:1].upper() + text[1:]
-    return "No border shown: one level" if survey.regions else "Throughput so far"
+    return "No boundary shown: one level" if survey.regions else "Throughput so far"
 
 
 def border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[AnyChart]:
@@ -85,7 +85,7 @@ def border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[An
 
 
 def _label_y(index: int) -> dict[str, str]:
-    """Put border labels under the region names, staggered where the chart is narrow."""
+    """Put boundary labels under the region names, staggered where the chart is narrow."""
     return {"expr": f"width < {_NARROW_FROM_PX} ? {36 + 16 * (index % 2)} : 22"}
 
 
@@ -129,7 +129,7 @@ def slope_chart(survey: Survey) -> alt.LayerChart:
         chart.mark_line(style="curve").encode(x=x, y=y),
         chart.mark_point(style="mean").encode(x=x, y=y, tooltip=tips),
     ]
-    subtitle = "Borders are sought where the curve falls faster than on average."
+    subtitle = "Boundaries are sought where the curve falls faster than on average."
     if average is not None:
         steep = [row for row in rows if float(str(row["y"])) < average]
         line = alt.Chart(values([{"y": average}])).mark_rule(style="average").encode(y=y)

@@ -119,13 +119,13 @@ class _Explanation:
             return msgspec.structs.replace(worded, sentences=told)
         return worded
 
-    # ---- borders and regions ----------------------------------------------------------------
+    # ---- boundaries and regions ----------------------------------------------------------------
 
     def _decided_again(self) -> Decided | None:
-        """Place the borders again, now that the focal points have added readings to the curve.
+        """Place the boundaries again, now that the focal points have added readings to the curve.
 
         The regions stay those that the families were measured for. Where later readings leave no
-        fit with so many borders, the one that decided stands, with a warning.
+        fit with so many boundaries, the one that decided stands, with a warning.
         """
         decided = self.strategy.decided
         if decided is None:
@@ -299,10 +299,10 @@ def server_level_names(count: int) -> list[str]:
 def _cache_bytes(
     borders: Sequence[Border], regions: tuple[Region, ...], memory_bytes: int | None
 ) -> Interval | None:
-    """Effective size of the page cache for reads: its counted end, or the last border they reached.
+    """Effective size of the page cache for reads: its end by hit ratio, or the last boundary.
 
     Where the device's own counters are known, the cache ends with the last region that was
-    mostly read from it; otherwise with the first border. What ends beyond the memory is no page
+    mostly read from it; otherwise with the first boundary. What ends beyond the memory is no page
     cache.
     """
     if not borders:

@@ -41,7 +41,7 @@ REQUESTS_PER_WINDOW = 2.0
 """A window that is shorter than so many of the largest requests measures where it was cut."""
 
 REGION_SPAN = 8.0
-"""The last region's middle lies between its border and this many times the border."""
+"""The last region's middle lies between its boundary and this many times the boundary."""
 
 Script = Generator[tuple[str, Workload] | None, None, None]
 """Of (stage, workload) of the next point; None before a decision that takes thought: it need not
@@ -64,7 +64,7 @@ class MiddleStrategy:
         focal: the focal vector; its unique_bytes is a region's, never the vector's own.
         tops: where the ranges of size_mean and process_num end; past the plan's own while
             performance still rose there.
-        decided: the borders once unique_bytes has been measured, else None.
+        decided: the boundaries once unique_bytes has been measured, else None.
         regions: what the families were measured for.
 
     """
@@ -326,11 +326,11 @@ class MiddleStrategy:
 
 
 def region_bounds(ends_bytes: Sequence[float], plan: Plan) -> tuple[RegionBounds, ...]:
-    """Cut unique_bytes at the borders; each focal point is the middle of its region.
+    """Cut unique_bytes at the boundaries; each focal point is the middle of its region.
 
-    The last region has no upper border: its middle is taken as if it ended a factor of
+    The last region has no upper boundary: its middle is taken as if it ended a factor of
     `REGION_SPAN` past the last one, so that a huge disk does not push the focal point to where
-    no cache is left to see (the paper's disk points lie at about twice the border).
+    no cache is left to see (the paper's disk points lie at about twice the boundary).
     """
     edges = [plan.unique_bytes_min, *map(round, ends_bytes)]
     bounds = []

@@ -61,7 +61,7 @@ UNIQUE_BYTES_MIN = 256 * 2**10
 
 
 RANGE_FACTOR_MIN = 8
-"""A curve over unique_bytes shorter than this factor cannot show a border and two plateaus."""
+"""A curve over unique_bytes shorter than this factor cannot show a boundary and two plateaus."""
 
 
 class PlanRefused(LeadlineError):
@@ -187,7 +187,7 @@ def _stages(points: int, learning: int) -> tuple[PlanStage, ...]:
     return (
         PlanStage("scout", scout, "coarse size and process curves at both ends: the focal vector"),
         PlanStage("ends", ends, "both ends of unique_bytes, twice: noise and contrast"),
-        PlanStage("unique_bytes", curve, "where it falls steepest: borders between levels"),
+        PlanStage("unique_bytes", curve, "where it falls steepest: boundaries between levels"),
         PlanStage("families", families, _of_families(families)),
         *((learned,) if learning else ()),
         PlanStage("closing", closing, "both ends once more: drift"),

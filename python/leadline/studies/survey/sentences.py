@@ -56,7 +56,7 @@ from leadline.units import format_bytes, format_seconds, say_percent, say_span
 # region has too few.
 
 BORDER_ZONE = 1.15
-"""Places within this factor of a border count as at the border."""
+"""Places within this factor of a boundary count as at the boundary."""
 
 OWN_DEGREES_MIN = 3
 """Degrees of freedom from which a region's replicates are trusted alone."""
@@ -112,7 +112,7 @@ def _inside(
 
 
 def _at_border(unique_bytes: int, borders: Sequence[int]) -> bool:
-    """Whether a place is so near a border that its readings jump between two levels.
+    """Whether a place is so near a boundary that its readings jump between two levels.
 
     Readings there differ by far more than those inside a region (CP94 §7: "performance is often
     unstable"); they would drown the region's own noise, and its noise would understate theirs.
@@ -184,8 +184,8 @@ def survey_findings(
 ) -> tuple[Finding, ...]:
     """List what was found about a survey, most important first.
 
-    `contradicted`: the focal points, measured after the borders, no longer show as many.
-    `doubt`: where what was counted and the throughput place a border differently.
+    `contradicted`: the focal points, measured after the boundaries, no longer show as many.
+    `doubt`: where what was counted and the throughput place a boundary differently.
     """
     found = [
         _unfinished(survey, points),
@@ -374,14 +374,14 @@ def sentences(survey: Survey) -> tuple[str, ...]:
 def _levels(survey: Survey) -> str:
     regions, curve = survey.regions, survey.unique_bytes_curve
     if not regions:
-        return "Levels: cannot tell, the survey stopped before any level was measured."
+        return "Levels: inconclusive, the survey stopped before any level was measured."
     cap = survey.start.cache_limit_bytes
     capped = f" The page cache was capped at {format_bytes(cap)} for this survey." if cap else ""
     if len(regions) == 1:
         return _one_level(regions[0], curve) + capped
     holds = [
         f"the {region.name}{'' if index else ' holds'} {say_bytes(border.bytes, level=not index)}"
-        f"{' and gives out gradually' if border_is_gradual(border) else ''}"
+        f"{' and changes gradually' if border_is_gradual(border) else ''}"
         for index, (region, border) in enumerate(zip(regions, survey.borders, strict=False))
     ]
     count = _WORDS.get(len(regions), str(len(regions)))
@@ -390,10 +390,10 @@ def _levels(survey: Survey) -> str:
 
 
 def _shown_by(survey: Survey) -> str:
-    """Say what shows the borders: counts, or throughput alone."""
+    """Say what shows the boundaries: counts, or throughput alone."""
     by_count = [border.basis == "counted" for border in survey.borders]
     others = by_count.count(False)
-    alone = f"{'borders show' if others > 1 else 'border shows'} in the throughput alone."
+    alone = f"{'boundaries show' if others > 1 else 'boundary shows'} in the throughput alone."
     if not any(by_count):
         return f"The {alone}"
     counted = "Where the page cache ends was counted, by what reads found in it"
@@ -405,10 +405,10 @@ def _one_level(region: Region, curve: Curve) -> str:
     fall = ends(curve)
     if fall is not None and fall.slower and fall.ratio < 0.8:
         return (
-            f"One level, the {region.name}, on a smooth slope: no border shown {span}, but the "
+            f"One level, the {region.name}, on a smooth slope: no boundary shown {span}, but the "
             f"smallest workload is {say_times(fall.inverse())} as fast as the largest (95 %)."
         )
-    return f"One level, the {region.name}: no border shown {span}."
+    return f"One level, the {region.name}: no boundary shown {span}."
 
 
 def _best_and_worst(survey: Survey) -> str:
@@ -427,7 +427,7 @@ def _best_and_worst(survey: Survey) -> str:
         if region.low_bytes <= point.x <= region.high_bytes
     ]
     if not found:
-        return "Best and worst workloads: cannot tell, too little was measured."
+        return "Best and worst workloads: inconclusive, too little was measured."
     best = max(found, key=lambda entry: entry[0].throughput_mb_s.value)
     worst = min(found, key=lambda entry: entry[0].throughput_mb_s.value)
     # Both ends were picked from all the points, so every pair was a candidate.

@@ -42,7 +42,7 @@ class SeventyFiveStrategy:
     Attributes:
         focal: the vector at which every parameter is at its 75 % point, as far as found.
         regions: one, the whole range; this version knows no families.
-        decided: always None, borders are not looked for.
+        decided: always None, boundaries are not looked for.
         settled: whether a whole round, the last one, moved nothing.
         vectors: the vector after each round, first that at which the search began.
 
@@ -102,7 +102,7 @@ class SeventyFiveStrategy:
     def _damped(self, parameter: str, found: float) -> float:
         """Where to go: all the way, but half-way (in ratio) where that would turn back.
 
-        unique_bytes and size_mean pull at each other around the border of a cache; full steps can
+        unique_bytes and size_mean pull at each other around the boundary of a cache; full steps can
         swing between two vectors for ever.
         """
         step = found - float(getattr(self.focal, parameter))

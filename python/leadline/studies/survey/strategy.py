@@ -31,7 +31,7 @@ class Surveyor:
 
     Attributes:
         points: every measurement told so far, in order.
-        strategy: what has been decided (focal vector, borders); read by `explain`.
+        strategy: what has been decided (focal vector, boundaries); read by `explain`.
 
     """
 

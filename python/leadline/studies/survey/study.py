@@ -43,7 +43,7 @@ class Asked:
     seed: int
     accuracy: float = 0.0
     """What ends a point early, as a share; 0 where all windows are alike, so that a system that
-    takes turns of seconds (a flusher and the writers it holds up) shows each point as many."""
+    takes turns of seconds (writeback and the writers it holds up) shows each point as many."""
     focal_mode: str = "middle"
     precondition_bytes_max: int | None = None
     learn_frac: float = 0.0

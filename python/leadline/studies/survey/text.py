@@ -116,7 +116,7 @@ def sure_rows(survey: Survey, points: Sequence[Measurement], drift: str) -> list
             "Accuracy bought",
             f"{say_half_width(bought)} at the median point{aimed}"
             if bought is not None
-            else "cannot tell: too few readings",
+            else "inconclusive: too few readings",
         ),
         ("Drift", drift),
     ]
@@ -126,9 +126,7 @@ def sure_rows(survey: Survey, points: Sequence[Measurement], drift: str) -> list
     reasons = Counter(reason for point in bad for reason in point.result.reasons)
     why = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
     why += ". They stay in the table" if why else ""
-    rows.append(
-        ("Points not admissible", f"{len(bad)} of {len(points)}{f': {why}' if why else ''}")
-    )
+    rows.append(("Points not valid", f"{len(bad)} of {len(points)}{f': {why}' if why else ''}"))
     restless = sum(not point.result.warm_up.steady for point in points)
     rows.append(("Points not steady after warm-up", f"{restless} of {len(points)}"))
     rows += _honesty_rows(points)
@@ -320,7 +318,7 @@ def _table(terminal: Terminal, survey: Survey) -> Table:
             say_percent(share) if share is not None else "not measured",
         )
         rows.append(cells)
-    heads = ("Level", "Holds (95 %)", "Throughput (95 %)", "Noise", "Cache hits")
+    heads = ("Level", "Capacity (95 %)", "Throughput (95 %)", "Run-to-run CV", "Cache hits")
     return terminal.table(heads, rows)
 
 

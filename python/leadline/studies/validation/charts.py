@@ -44,7 +44,7 @@ ERROR_FRAC_MIN = 0.001
 _PERCENT = "format(100 * datum.value, '~r') + ' %'"
 _TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _ROW_PX = 38
-AWAY, AT_BORDER = "away from region borders", "at a region border"
+AWAY, AT_BORDER = "away from region boundaries", "at a region boundary"
 
 
 def validation_charts(validation: Validation) -> dict[str, alt.LayerChart]:
@@ -306,7 +306,7 @@ def error_chart(validation: Validation, score: ModelScore, parameter: str) -> al
         layers,
         _error_title(found),
         "Rings: workloads; lines: medians, 95 %"
-        + ("; dashed: region borders" if wide else "")
+        + ("; dashed: region boundaries" if wide else "")
         + ("; 0.1 % or less at the foot." if min(errors) <= ERROR_FRAC_MIN else "."),
         (WIDE_PX if wide else NARROW_PX, TALL_PX if wide else LOW_PX),
     )

@@ -221,7 +221,7 @@ def _enhanced(score: ModelScore) -> str | None:
         return None
     left_out = score.median_error.n - enhanced.n
     return (
-        f"Without the {say_count(left_out, 'workload')} at a region border the median error is "
+        f"Without the {say_count(left_out, 'workload')} at a region boundary the median error is "
         f"{say_share(enhanced)}."
     )
 

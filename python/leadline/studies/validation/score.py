@@ -55,7 +55,7 @@ from leadline.studies.validation.plan import (
 CONFIDENCES = (0.5, 0.9, 0.95)
 SCORED_MIN = 4
 """A median of fewer workloads is not reported."""
-BORDER_PLACE = "region border"
+BORDER_PLACE = "region boundary"
 SURVEY_MEDIAN = "survey median"
 
 
@@ -142,7 +142,7 @@ def _grid_name(size: int) -> str:
 
 
 def means(points: Iterable[Measurement]) -> dict[Workload, float]:
-    """Geometric mean of the admissible readings of each workload, in MB/s."""
+    """Geometric mean of the valid readings of each workload, in MB/s."""
     logs: dict[Workload, list[float]] = {}
     for point in points:
         value = point.result.throughput_mb_s.value
@@ -460,7 +460,7 @@ def region_noise(start: ValidationStart, points: Sequence[Measurement], region: 
 
 
 def replicates(points: Sequence[Measurement]) -> list[list[Measurement]]:
-    """Group the admissible points by their workload."""
+    """Group the valid points by their workload."""
     groups: dict[Workload, list[Measurement]] = {}
     for point in points:
         if point.result.admissible:

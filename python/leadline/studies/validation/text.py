@@ -32,7 +32,7 @@ def _table(validation: Validation) -> Table:
     for score in validation.scores:
         table.add_row(*_cells(score))
     table.caption = (
-        "enhanced: median without region borders. A: median error over inherent error. "
+        "enhanced: median without region boundaries. A: median error over inherent error. "
         "50/90/95 %: share of the measured values in the intervals of that confidence."
     )
     table.caption_justify = "left"

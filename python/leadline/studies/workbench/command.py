@@ -318,7 +318,7 @@ def command(
         typer.Option(
             "--compare/--no-compare",
             show_default=False,
-            help="Say how the other policies would have fared; takes some seconds.  [default: "
+            help="Compare with the other policies; takes some seconds.  [default: "
             "of a file, not of a target]",
         ),
     ] = None,

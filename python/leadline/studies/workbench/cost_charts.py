@@ -235,7 +235,7 @@ def fares_chart(experiment: Experiment) -> alt.LayerChart | None:
         "On a simulated server fitted to these trials: median test time,",
         "the least and the most of the repetitions, and the rate found.",
     ]
-    title = "How the policies would have fared"
+    title = "Policy comparison"
     return finish(layers, title, subtitle, (NARROW_PX, _ROW_PX * len(rows)))
 
 

@@ -283,7 +283,7 @@ def run_experiment(
         prior: what is known of a single peak beforehand.
         at_once: most samples at a time; as many as the pool has machines without one.
         watcher: is told of every trial and peak.
-        compare: say of a single peak how the other policies would have fared; takes seconds.
+        compare: compare a single peak with the other policies; takes seconds.
 
     Raises:
         ReplayRefused: the stored trials are not those that would be ordered.

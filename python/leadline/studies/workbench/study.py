@@ -214,7 +214,7 @@ class ExperimentStudy(Study[Pool, ExperimentStart, Experiment | None]):
             where: trials run.
             begin: returns what decides a new one, or refuses it.
             resume: returns the unfinished one that is meant, or refuses it.
-            compare: say of a single peak how the other policies would have fared; takes seconds.
+            compare: compare a single peak with the other policies; takes seconds.
 
         """
         self.where, self.decide, self._resume, self._compare = where, begin, resume, compare

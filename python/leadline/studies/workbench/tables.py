@@ -205,15 +205,15 @@ def _tell_peak(terminal: Terminal, experiment: Experiment) -> Iterator[Renderabl
             if even
             else "The load-latency curve, from the trials that kept their rate:"
         )
-        yield terminal.table(["Load/s", *CURVE_HEADS[1:]], rows)
+        yield terminal.table(["Offered/s", *CURVE_HEADS[1:]], rows)
     if lengths := run_length_lines(experiment):
         yield terminal.text("How long a trial should be, by independent trials of each length:")
         yield terminal.table(LENGTH_HEADS, lengths)
     if experiment.fares:
-        yield terminal.text(f"How the policies would have fared, on {experiment.fares_on}:")
+        yield terminal.text(f"Policy comparison, on {experiment.fares_on}:")
         yield terminal.table(FARE_HEADS, fare_rows(experiment))
     elif experiment.fares_on:
-        yield terminal.text(f"How other policies would have fared: {experiment.fares_on}")
+        yield terminal.text(f"Policy comparison: {experiment.fares_on}")
     yield from terminal.warnings(experiment.findings)
 
 
@@ -226,7 +226,7 @@ def _loads(terminal: Terminal, experiment: Experiment, peak: PeakRate) -> Table:
         [*row, sign * min(round(_BAR * load.rate_per_s / unit), 2 * _BAR)]
         for load, row in zip(peak.loads, load_rows(peak, threshold), strict=True)
     ]
-    return terminal.table(["Load/s", *load_heads(threshold)[1:], ""], rows)
+    return terminal.table(["Offered/s", *load_heads(threshold)[1:], ""], rows)
 
 
 # An experiment as JSON.

@@ -229,7 +229,7 @@ def load_points(peak: PeakRate, measure: Measure) -> list[Row]:
 
 # A search for a peak rate as plain rows: what it found, its loads, its trials, what was asked.
 
-_SATURATED = {True: "yes", False: "no", None: "cannot tell"}
+_SATURATED = {True: "yes", False: "no", None: "inconclusive"}
 TRIAL_HEADS = ("#", "Load (1/s)", "For", "Mean", "p50", "p99", "Ended", "Took", "On")
 
 
@@ -248,7 +248,7 @@ def load_rows(peak: PeakRate, threshold: Threshold) -> list[tuple[str, ...]]:
     return [_load_row(load, threshold) for load in peak.loads]
 
 
-CURVE_HEADS = ("Load (requests/s)", "Of peak", "Done/s", "Mean", "p50", "p99", "p99.9")
+CURVE_HEADS = ("Load (requests/s)", "Of peak", "Completed/s", "Mean", "p50", "p99", "p99.9")
 
 
 def curve_rows(found: SamplePeak) -> list[tuple[str, ...]]:

@@ -216,7 +216,7 @@ def _system(workers: int, service_ms: float, cv: float) -> dict[str, object]:
     }
 
 
-# How the other policies would have fared on the same server: each searches its twin.
+# Policy comparison on the same server: each searches its twin.
 
 REPETITIONS = 3
 SEED_OFF = 1.25
@@ -227,7 +227,7 @@ _TRIALS_MAX = 200
 
 
 def with_fares(experiment: Experiment) -> Experiment:
-    """Return a finished peak search with how every policy would have fared; never fails.
+    """Return a finished peak search with the policy comparison; never fails.
 
     What cannot be compared says why in `fares_on`. The deadline is left out: the question is what
     each would have needed.

@@ -72,7 +72,7 @@ pub(super) struct KindLaw {
     pub places: Vec<Cost>,
     /// The device's other part.
     pub positioning: Positioning,
-    /// Times longer in the first level while the flusher runs.
+    /// Times longer in the first level while writeback runs.
     pub flush_factor: f64,
     /// Bringing a request's bytes from the caches to the device, the positioning apart.
     pub write_out: Cost,

@@ -1,4 +1,4 @@
-//! The speed of a whole system over virtual time: run-to-run factor, drift, bursts, flusher.
+//! The speed of a whole system over virtual time: run-to-run factor, drift, bursts, writeback.
 //!
 //! Speed modulates progress: a request of `work_ns` ends when the integral of the speed from its
 //! start has reached `work_ns`. In that stretched time the system is a plain renewal process, so

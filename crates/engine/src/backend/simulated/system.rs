@@ -35,7 +35,7 @@ pub struct SimulatedSystem {
     pub network: Option<Network>,
     /// What serves the requests that no cache serves.
     pub device: Device,
-    /// Gradual slow-down with the working set, without any border.
+    /// Gradual slow-down with the working set, without any boundary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<Growth>,
     /// Randomness of service times.
@@ -73,9 +73,9 @@ pub struct Meta {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatedTruth {
-    /// Performance regions in `unique_bytes` (CP94 §8): one more than there are borders.
+    /// Performance regions in `unique_bytes` (CP94 §8): one more than there are boundaries.
     pub regions: u32,
-    /// The borders between them, ascending.
+    /// The boundaries between them, ascending.
     pub borders_bytes: Vec<u64>,
 }
 
@@ -133,7 +133,7 @@ pub enum HitShape {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WritePolicy {
-    /// Write-cancelling: a write that hits ends here.
+    /// Write-back: a write that hits ends here.
     #[default]
     WriteBack,
     /// Every write goes on to the next level.
@@ -144,7 +144,7 @@ pub enum WritePolicy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheLevel {
-    /// Name in messages and borders.
+    /// Name in messages and boundaries.
     pub name: String,
     /// Bytes of data this and all nearer levels hold for reads.
     pub read_capacity_bytes: u64,

@@ -1,4 +1,4 @@
-//! What a survey of a simulated system must find: exact expectations and borders.
+//! What a survey of a simulated system must find: exact expectations and boundaries.
 
 use leadline_wire::job::backend::WriteSync;
 use leadline_wire::job::workload::Workload;
@@ -9,12 +9,12 @@ use super::law::Law;
 use super::speed::MeanOne;
 use super::system::{CacheLevel, SimulatedSystem, WritePolicy};
 
-/// Borders nearer to each other than this factor are one: no survey could tell them apart.
+/// Boundaries nearer to each other than this factor are one: no survey could tell them apart.
 const SAME_BORDER_FACTOR: f64 = 1.25;
 const DRIFT_STEPS: u32 = 64;
 const NOISE_STEPS: i32 = 40;
 
-/// A border between two performance regions in `unique_bytes`.
+/// A boundary between two performance regions in `unique_bytes`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Border {
     /// Where it lies.
@@ -26,8 +26,8 @@ pub struct Border {
 /// Expected throughput in MB/s (10^6 bytes) of a run within a window of the virtual clock.
 ///
 /// The expectation is over everything random: requests, service times, run-to-run factor and
-/// bursts. Drift and flusher are averaged over the window; an empty window means the drift at
-/// `from_ns` and the flusher in the long run. Exact for `think_time_s` 0; otherwise exact as long
+/// bursts. Drift and writeback are averaged over the window; an empty window means the drift at
+/// `from_ns` and writeback in the long run. Exact for `think_time_s` 0; otherwise exact as long
 /// as the speed changes little within one request.
 pub fn expected_throughput_mb_s(
     system: &SimulatedSystem,
@@ -62,7 +62,7 @@ pub fn waiting_throughput_mb_s(
     flushing * rate(true) + (1.0 - flushing) * rate(false)
 }
 
-/// Mean service time in ns of reads and of writes at speed one, the flusher at rest.
+/// Mean service time in ns of reads and of writes at speed one, writeback at rest.
 pub fn service_means_ns(system: &SimulatedSystem, workload: &Workload) -> (f64, f64) {
     let law = Law::new(system, workload);
     let of = |kind| match kind {
@@ -131,9 +131,9 @@ impl Speeds<'_> {
     }
 }
 
-/// The borders between performance regions, ascending: where a cache ends for reads or for writes.
+/// The boundaries between performance regions, ascending: where a cache ends for reads or for writes.
 ///
-/// A capacity's border lies where the working set equal it, whatever the shape of its hits.
+/// A capacity's boundary lies where the working set equal it, whatever the shape of its hits.
 pub fn borders(system: &SimulatedSystem) -> Vec<Border> {
     let mut ends: Vec<(u64, String)> = system.cache.iter().flat_map(level_ends).collect();
     ends.sort();

@@ -17,7 +17,7 @@ const FACTOR: RangeInclusive<f64> = 1.0..=1e4;
 const SECONDS: RangeInclusive<f64> = 1e-3..=1e7;
 const SERVERS: RangeInclusive<f64> = 1.0..=4096.0;
 const CV: RangeInclusive<f64> = 0.0..=5.0;
-/// A stated border may differ from the model's by this share.
+/// A stated boundary may differ from the model's by this share.
 const BORDER_SLACK: f64 = 0.01;
 
 type Check = Result<(), EngineError>;
@@ -154,7 +154,7 @@ fn check_modifiers(system: &SimulatedSystem) -> Check {
     }
     if let Some(flusher) = &system.flusher {
         if system.cache.is_empty() {
-            return Err(refuse("flusher is given without any cache level for it to flush"));
+            return Err(refuse("[flusher] is given without any cache level for it to flush"));
         }
         within("flusher.period_s", flusher.period_s, &SECONDS, "seconds")?;
         within("flusher.run_s", flusher.run_s, &(0.0..=flusher.period_s), "seconds")?;
@@ -214,7 +214,7 @@ fn check_truth(system: &SimulatedSystem) -> Check {
     let count = stated.borders_bytes.len();
     if stated.regions as usize != count + 1 {
         return Err(refuse(format!(
-            "truth.regions is {}, it must be {}, one more than the {count} borders stated",
+            "truth.regions is {}, it must be {}, one more than the {count} boundaries stated",
             stated.regions,
             count + 1
         )));
@@ -228,7 +228,7 @@ fn check_truth(system: &SimulatedSystem) -> Check {
     }
     let model: Vec<u64> = found.iter().map(|border| border.bytes.round() as u64).collect();
     Err(refuse(format!(
-        "truth.borders_bytes is {:?}, but the model's borders are {model:?}; correct one of them \
+        "truth.borders_bytes is {:?}, but the model's boundaries are {model:?}; correct one of them \
          or leave [truth] out",
         stated.borders_bytes
     )))

@@ -1,6 +1,6 @@
 //! Dirty pages, who writes them and who waits for it.
 //!
-//! As in Linux: beyond `background` pages the flusher writes in the order of their numbers, going
+//! As in Linux: beyond `background` pages writeback writes in the order of their numbers, going
 //! round, with a fixed number of requests outstanding; when the data have been dirty for
 //! `expire_s`, all of them are written at the next tick; at `limit` writers wait. A page counts
 //! against the limit until its write has ended. What a page that goes leaves behind is written at
@@ -12,10 +12,10 @@ use super::dirty_set::DirtySet;
 use crate::document::Dirty;
 use crate::io::IoId;
 
-/// The part of its depth that the flusher uses while somebody waits for a read.
+/// The part of its depth that writeback uses while somebody waits for a read.
 const DEPTH_BESIDE_READS: u32 = 8;
 
-/// State of the flusher of one memory.
+/// State of writeback of one memory.
 #[derive(Debug)]
 pub(super) struct Flusher {
     pub set: DirtySet,
@@ -27,7 +27,7 @@ pub(super) struct Flusher {
     cursor: u64,
     /// Pages being written.
     writing: u64,
-    /// Requests of the flusher's own.
+    /// Requests of writeback's own.
     outstanding: u32,
     /// Pages to write before it rests, whatever is dirty.
     sweep: u64,
@@ -61,7 +61,7 @@ impl Flusher {
         }
     }
 
-    /// Whether as much is dirty as the flusher leaves alone.
+    /// Whether as much is dirty as writeback leaves alone.
     pub fn beyond_background(&self) -> bool {
         self.set.count() >= self.background
     }
@@ -142,7 +142,7 @@ impl Flusher {
         self.writing += pages;
     }
 
-    /// They are written; `own` says that the flusher itself wrote them.
+    /// They are written; `own` says that writeback itself wrote them.
     pub fn end(&mut self, pages: u64, own: bool) {
         self.ended += pages;
         self.writing -= pages;

@@ -256,7 +256,7 @@ impl PageMemory {
         }
     }
 
-    /// Lets the flusher write as much as it may.
+    /// Lets writeback write as much as it may.
     fn pump(&mut self, hub: &mut Hub) {
         while let Some(flusher) = &mut self.flusher
             && let Some((first, pages)) = flusher.next_run(self.request_pages, self.demands > 0)

@@ -255,7 +255,7 @@ def threshold_of(
 ) -> Threshold:
     """Return the threshold that every one of these keeps; the highest share leads.
 
-    It is what tables and charts show first: it is most often the one that gives out.
+    It is what tables and charts show first: it is most often the one that saturates.
 
     Raises:
         ValueError: there is none at all, there are more than can be counted, or two contradict

@@ -65,7 +65,7 @@ _OVERLOAD = 1.15
 """Over the capacity: completions tell the speed and how it wanders, which no response near the
 peak can, least of all of a server that gets less done under a backlog."""
 OVERLOAD_FAR = 2.0
-"""So far above the peak an overload tells nothing of it: something other than speed gives out, as
+"""So far above the peak an overload tells nothing of it: something other than speed saturates, as
 where clients who waited too long send their requests again."""
 _STEP_MIN, _STEP_MAX = 2.0, 8.0
 _STEP_DOWN = 4.0

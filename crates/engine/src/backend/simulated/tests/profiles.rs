@@ -177,7 +177,7 @@ fn figures_9_22_solbourne() {
     assert_between(rate(&system, |_| (), 150.0) / rate(&system, |_| (), 2400.0), 1.8, 2.6);
 }
 
-/// METHODS §2: a smooth slope has no border to chop at.
+/// METHODS §2: a smooth slope has no boundary to chop at.
 #[test]
 fn the_smooth_slope_falls_evenly() {
     let system = profile("smooth-slope");

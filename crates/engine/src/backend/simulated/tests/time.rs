@@ -1,4 +1,4 @@
-//! What changes with virtual time: drift, bursts, flusher, run-to-run noise, think time.
+//! What changes with virtual time: drift, bursts, writeback, run-to-run noise, think time.
 
 use super::super::speed::MeanOne;
 use super::super::truth::expected_throughput_mb_s;
@@ -141,7 +141,7 @@ fn what_the_flusher_writes_shows_at_the_device() {
         run.service_ns(at_s * NS_PER_S, &request);
         run.device_bytes()
     };
-    assert_eq!(write(5, Kind::Read), (0, 0), "a cached read is no affair of the flusher");
+    assert_eq!(write(5, Kind::Read), (0, 0), "a cached read is no affair of writeback");
     assert_eq!(write(9, Kind::Write), (0, 7));
     assert_eq!(write(11, Kind::Write), (0, 7), "it rests");
     assert_eq!(write(31, Kind::Write), (0, 14));

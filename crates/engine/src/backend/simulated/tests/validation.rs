@@ -83,14 +83,14 @@ fn a_stated_truth_must_agree_with_the_model() {
     };
     assert!(SimulatedSystem::from_value(&stated(3, &[1000, 4000])).is_ok());
     assert!(message(&stated(2, &[1000, 4000])).contains("truth.regions is 2, it must be 3"));
-    assert!(message(&stated(2, &[1000])).contains("the model's borders are [1000, 4000]"));
+    assert!(message(&stated(2, &[1000])).contains("the model's boundaries are [1000, 4000]"));
     assert!(message(&stated(3, &[1000, 4100])).contains("truth.borders_bytes is [1000, 4100]"));
 }
 
 #[test]
 fn a_flusher_needs_a_cache() {
     let text = message(&changed("/cache", json!([])));
-    assert!(text.contains("flusher is given without any cache level"), "{text}");
+    assert!(text.contains("[flusher] is given without any cache level"), "{text}");
 }
 
 #[test]
