@@ -92,3 +92,11 @@ def test_every_sentence_can_be_said_with_all_of_its_values() -> None:
         text = str(Finding.of(code, **values))
         assert not set("{}[]|") & set(text), code
         assert entry.severity in Severity
+
+
+@pytest.mark.parametrize(
+    ("frac", "said"), [(0.01002, "±1.01 %"), (0.0149, "±1.49 %"), (0.822, "±82.2 %")]
+)
+def test_a_width_above_its_target_is_not_written_as_the_target(frac: float, said: str) -> None:
+    found = Finding.of("time_cap", half_width_frac=frac, accuracy_frac=0.01, runs=5)
+    assert f"{said} instead of ±1.0 %" in str(found)

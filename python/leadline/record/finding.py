@@ -7,6 +7,7 @@ finds by the same codes (`crates/wire/src/finding.rs`).
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
@@ -112,6 +113,12 @@ def _grouped(number: float) -> str:
     return f"{number:.2f}" if number % 1 and number < 100 else f"{number:,.0f}"
 
 
+def _raised_percent(frac: float) -> str:
+    """Round up, so that what is above a limit is not written as the limit."""
+    digits = 2 if frac < 0.1 else 1
+    return f"{math.ceil(100 * frac * 10**digits - 1e-9) / 10**digits:.{digits}f} %"
+
+
 _NOUNS = ("call", "disk", "line", "program", "request", "stream", "thread", "trial")
 
 
@@ -121,6 +128,7 @@ def _counting(noun: str) -> Callable[[float], str]:
 
 _WRITTEN: Mapping[str, Callable[[float], str]] = {
     "percent": lambda frac: f"{100 * frac:.1f} %",
+    "raised percent": _raised_percent,
     "whole percent": lambda frac: f"{100 * frac:.0f} %",
     "grouped": _grouped,
     "mb_s": format_rate,

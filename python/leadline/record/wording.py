@@ -41,10 +41,9 @@ def say_bytes(size: Interval, *, level: bool = False) -> str:
 
 
 def say_border(border: Border) -> str:
-    """Write `480 MiB (465 to 495 MiB), counted`: where a level ends, and what shows it."""
-    return (
-        f"{say_bytes(border.bytes)}, {'counted' if border.basis == 'counted' else 'by throughput'}"
-    )
+    """Write `480 MiB (465 to 495 MiB), from hit ratio`: where a level ends, and what shows it."""
+    basis = "hit ratio" if border.basis == "counted" else "throughput"
+    return f"{say_bytes(border.bytes)}, from {basis}"
 
 
 def _with_interval(number: Interval, write: Callable[[float], str], *, level: bool) -> str:

@@ -37,7 +37,7 @@ def test_every_survey_is_answered_in_five_sentences(survey: Survey) -> None:
 def test_two_levels_name_the_cache_its_size_with_interval_and_the_cap() -> None:
     assert sentences(made.two_region())[0] == (
         "Two levels: the page cache holds 485 MiB (466 to 499 MiB, 95 %), beyond it the disk. "
-        "The boundary shows in the throughput alone. "
+        "The boundary is from throughput. "
         "The page cache was capped at 512 MiB for this survey."
     )
 

@@ -390,13 +390,13 @@ def _levels(survey: Survey) -> str:
 
 
 def _shown_by(survey: Survey) -> str:
-    """Say what shows the boundaries: counts, or throughput alone."""
+    """Say what the boundaries are from."""
     by_count = [border.basis == "counted" for border in survey.borders]
     others = by_count.count(False)
-    alone = f"{'boundaries show' if others > 1 else 'boundary shows'} in the throughput alone."
+    alone = f"{'boundaries are' if others > 1 else 'boundary is'} from throughput."
     if not any(by_count):
         return f"The {alone}"
-    counted = "Where the page cache ends was counted, by what reads found in it"
+    counted = "The end of the page cache is from hit ratios"
     return f"{counted}; the other {alone}" if others else f"{counted}."
 
 
