@@ -108,6 +108,9 @@ def _inline(found: re.Match[str]) -> str:
     return f"<!--= {path}{f' {form}' if form else ''} -->{said}<!--/-->"
 
 
+ITALIC = "*{}*"
+
+
 def findings(group: str) -> list[str]:
     """Return what may be found there: codes with what they mean, then those that say it all."""
     told = catalogue()[group]
@@ -118,18 +121,12 @@ def findings(group: str) -> list[str]:
         if each.means
     ]
     said = [
-        f"| `{code}` | {each.severity} | {_template(each.text)} |"
+        f"| `{code}` | {each.severity} | {each.pattern('*{}*')} |"
         for code, each in told.items()
         if not each.means
     ]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *meant, ""] if meant else []
     return [*lines, "| Code | Severity | Sentence |", "|---|---|---|", *said]
-
-
-def _template(text: str) -> str:
-    """Write the names of values in italics and alternatives as (one / other)."""
-    bare = re.sub(r"\{(\w+)(?::[^{}]*)?\}", r"*\1*", text)
-    return bare.replace("|", " / ").replace("[", "(").replace("]", ")")
 
 
 def figure(result: Result, place: str, form: str | None) -> str:

@@ -56,6 +56,7 @@ COMMANDS = {
     "export": "Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.",
     "rm": "Remove studies from the store, with what was measured in them and studied about them.",
     "sims": "List the simulated systems, which can be measured as directories are.",
+    "explain": "Explain a warning: what it means, how it is found, and what to do.",
     "doctor": "Say what this machine can measure, what disturbs it, and what to install.",
 }
 """Each command and its help: the first line of its docstring, which a test holds them to. Its
@@ -73,7 +74,7 @@ _MODULES = {
     "characterize": "studies.application.command",
 }
 """Modules of commands where they are not `studies.NAME.command`."""
-_OWN = ("report", "systems", "show", "export", "rm", "sims", "doctor")
+_OWN = ("report", "systems", "show", "export", "rm", "sims", "explain", "doctor")
 """Commands of no kind of study."""
 
 

@@ -90,6 +90,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     found: str = ""
     advice: str = ""
 
+    def pattern(self, value: str = "<{}>") -> str:
+        """Return its sentence with the names of its values, and alternatives as (one / other)."""
+        bare = _VALUE.sub(lambda found: value.format(found[1]), self.text)
+        return bare.replace("|", " / ").replace("[", "(").replace("]", ")")
+
 
 @functools.cache
 def catalogue() -> dict[str, dict[str, Entry]]:
