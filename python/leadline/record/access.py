@@ -291,6 +291,11 @@ class AccessStart(StudyStart, frozen=True, kw_only=True):
         """How the storage was reached."""
         return Access.kept_by(self)
 
+    @property
+    def beyond(self) -> tuple[str, ...]:
+        """How it was reached, as far as that is not as usual, the backend left out."""
+        return tuple(self.access.beyond("backend"))
+
 
 def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -39,6 +39,11 @@ class StudyStart(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
+    def beyond(self) -> tuple[str, ...]:
+        """How it was reached, as far as that is not as usual: `direct`, `compress 4`."""
+        return ()
+
+    @property
     def simulated(self) -> bool:
         """Whether its time is a simulated system's, for which nobody waits."""
         return self.target.startswith("sim:")

@@ -33,9 +33,10 @@ def tell(study: Any, kind: Kind, *, json: bool, to_draw: bool = True) -> None:
 
 
 def say_study(said: str, start: StudyStart) -> str:
-    """Write `survey 1a2b3c4d of hp (sim:hp-730), 2026-01-01 12:00 UTC`."""
+    """Write `survey 1a2b3c4d of hp (/data, direct), 2026-01-01 12:00 UTC`."""
     when = start.started_at[:16].replace("T", " ")
-    return f"{said} {start.study_id[:8]} of {start.system} ({start.target}), {when} UTC"
+    reached = ", ".join([start.target, *start.beyond])
+    return f"{said} {start.study_id[:8]} of {start.system} ({reached}), {when} UTC"
 
 
 def _heading(study: Any, kind: Kind) -> str:

@@ -369,7 +369,7 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
     rows = [
         ("throughput", say_rate(result.throughput_mb_s, level=True)),
         ("", f"{iops.value:,.0f} requests/s{within}, from {_took(result)}{_runs(point)}"),
-        ("discipline", _discipline(point)),
+        ("write mode", _write_mode(point)),
         ("offered", _offered(point)),
         *span_rows(result),
         ("reads", _operations(result.read)),
@@ -403,7 +403,7 @@ def _runs(point: Measurement) -> str:
     return f" in {len(point.runs)} runs" if len(point.runs) > 1 else ""
 
 
-def _discipline(point: Measurement) -> str | None:
+def _write_mode(point: Measurement) -> str | None:
     if not point.access.waits:
         return None
     said = point.access.discipline
