@@ -93,7 +93,7 @@ def cache(
         max_bytes: most data to write, in bytes or as `"8GiB"`.
         access: how the target is reached, and what data it holds.
         seed: decides order, addresses and simulated noise.
-        sizes_only: leave out the write modes of writes and writeback.
+        sizes_only: leave out the write modes and writeback.
         resume: go on with this system's unfinished study.
         store: a file or URL; by default the one the command line uses.
         say: is told what a person should know, one sentence at a time.

@@ -12,7 +12,7 @@ from leadline.record.workload import FRACTIONS, PARAMETERS, SIZES, Interval, Wor
 from leadline.units import format_bytes, format_rate, format_seconds, say_percent, say_span
 
 PARAMETER_TITLES = {
-    "unique_bytes": "Working set by the workload",
+    "unique_bytes": "Working set",
     "size_mean": "Mean request size",
     "read_frac": "Read fraction",
     "process_num": "Concurrency",

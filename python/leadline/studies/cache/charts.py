@@ -157,9 +157,7 @@ def cache_page(study: CacheStudy) -> PlainPage:
         tables=[
             PlainTable("Sizes and rates", SIZE_HEADS, size_rows(found)),
             PlainTable("What was seen of the write policy", EVIDENCE_HEADS, evidence_rows(found)),
-            PlainTable(
-                "Write modes of writing", HEADS, discipline_rows(disciplines) if disciplines else []
-            ),
+            PlainTable("Write modes", HEADS, discipline_rows(disciplines) if disciplines else []),
         ],
         document=study,
     )
