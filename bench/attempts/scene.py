@@ -30,8 +30,8 @@ from leadline.record.study import Summary
 from leadline.store import StoreError, open_store
 from left_behind import loops_of, mounted_below, processes_with
 
-HANG_S = 100.0
-"""Nothing that is waited for takes this long, unless it hangs."""
+HANG_S = 600.0
+"""Nothing that is waited for takes this long, unless it hangs, beside twelve other tasks either."""
 GONE_S = 20.0
 """What ends by itself after a kill has ended by then, however busy the machine is."""
 MACHINE_LOCK = Path("/run/lock/leadline-machine")
