@@ -151,7 +151,7 @@ WITHOUT_CONSEQUENCE = frozenset(
 
 _SYNCED = "writes wait for the device in fio in a way that Leadline does not have"
 _SHAPE = "fio changes how fast it asks while it runs, and Leadline does not"
-_CONTENT = "the blocks compress or repeat in fio; Leadline's never do"
+_CONTENT = "every block is alike in fio; here blocks are random, or as --compress and --dedup say"
 _ZONED = "fio stays within zones; here places are drawn over the whole range"
 _BATCH = "fio submits or reaps in batches; here each request goes when it can"
 _VERIFY = "fio reads back and checks what it wrote; Leadline adds no such reads"
