@@ -274,9 +274,18 @@ pub fn allocate(count: usize, length: usize, seed: u64) -> Result<Vec<BufferSlic
     Ok(slices)
 }
 
-/// The same buffers, from which data of a content are written; as they are without one.
-#[must_use]
-pub fn of_content(mut slices: Vec<BufferSlice>, content: Option<Content>) -> Vec<BufferSlice> {
+/// `count` buffers from which requests of up to `request_bytes` are written, longer ones in pieces,
+/// with data of a content where one is asked for.
+///
+/// # Errors
+/// `Io` when the memory is not to be had.
+pub fn for_requests(
+    count: usize,
+    request_bytes: u64,
+    seed: u64,
+    content: Option<Content>,
+) -> Result<Vec<BufferSlice>, EngineError> {
+    let mut slices = allocate(count, slice_bytes(request_bytes, count), seed)?;
     for slice in &mut slices {
         slice.filling = content.map(Filling::from);
         let seed = slice.stamp;
@@ -284,7 +293,7 @@ pub fn of_content(mut slices: Vec<BufferSlice>, content: Option<Content>) -> Vec
             filling.fill(slice.as_mut_slice(), 0, seed);
         }
     }
-    slices
+    Ok(slices)
 }
 
 /// Fills memory with what is to be laid out at `at`: new bytes each time, of a content if one is asked
@@ -353,8 +362,8 @@ mod tests {
 
     #[test]
     fn writes_are_copies_of_the_last_one_as_often_as_asked_for() {
-        let slices = allocate(1, 4096, 1).unwrap();
-        let mut slice = of_content(slices, Some(Content { compress: 3.0, dedup: 0.25 })).remove(0);
+        let content = Some(Content { compress: 3.0, dedup: 0.25 });
+        let mut slice = for_requests(1, 4096, 1, content).unwrap().remove(0);
         let (mut copies, mut last) = (0, slice.as_mut_slice().to_vec());
         for _ in 0..4000 {
             slice.renew(4096);
@@ -368,8 +377,8 @@ mod tests {
 
     #[test]
     fn the_end_of_a_write_that_is_no_chunk_is_renewed_too() {
-        let slices = allocate(1, 4096, 1).unwrap();
-        let mut slice = of_content(slices, Some(Content { compress: 1.0, dedup: 0.0 })).remove(0);
+        let content = Some(Content { compress: 1.0, dedup: 0.0 });
+        let mut slice = for_requests(1, 4096, 1, content).unwrap().remove(0);
         let before = slice.as_mut_slice().to_vec();
         slice.renew(1000);
         let after = slice.as_mut_slice();

@@ -94,7 +94,7 @@ class Engine(Protocol):
         """Set the clock forward, as a resumed survey needs it."""
 
     def set_access(self, access: Access) -> None:
-        """Reach the storage so in later runs: other writes wait, or by direct I/O.
+        """Reach the storage so in later runs: other writes wait, or direct I/O is used.
 
         Raises:
             TargetRefused: the target or the backend cannot do that.

@@ -90,7 +90,7 @@ class ProcessEngine:
         self._start_s = min(self._start_s, time.monotonic() - clock_s)
 
     def set_access(self, access: Access) -> None:
-        """Make the writes of later runs wait as it says, by direct I/O or through it."""
+        """Make the writes of later runs wait as it says, and go by direct I/O or not."""
         kind = kind_of(self._target)
         if access.waits and kind == "null":
             raise TargetRefused("null: has no device to wait for")

@@ -80,8 +80,7 @@ impl DataFile {
         self.directory.open_again(DATA_FILE_NAME, way, &self.file)
     }
 
-    /// `count` buffers from which requests of up to `request_bytes` write it; longer ones go in
-    /// pieces.
+    /// Buffers from which requests write it: [`buffer::for_requests`].
     ///
     /// # Errors
     /// `Io` when the memory is not to be had.
@@ -91,8 +90,7 @@ impl DataFile {
         request_bytes: u64,
         seed: u64,
     ) -> Result<Vec<BufferSlice>, EngineError> {
-        let buffers = buffer::allocate(count, buffer::slice_bytes(request_bytes, count), seed)?;
-        Ok(buffer::of_content(buffers, self.content))
+        buffer::for_requests(count, request_bytes, seed, self.content)
     }
 
     /// The open file.

@@ -173,8 +173,7 @@ impl ServerFile {
         Ok(s_from_ns(now_ns() - began_ns))
     }
 
-    /// `count` buffers from which requests of up to `request_bytes` write it; longer ones go in
-    /// pieces.
+    /// Buffers from which requests write it: [`buffer::for_requests`].
     ///
     /// # Errors
     /// `Io` when the memory is not to be had.
@@ -184,8 +183,7 @@ impl ServerFile {
         request_bytes: u64,
         seed: u64,
     ) -> Result<Vec<BufferSlice>, EngineError> {
-        let buffers = buffer::allocate(count, buffer::slice_bytes(request_bytes, count), seed)?;
-        Ok(buffer::of_content(buffers, self.content))
+        buffer::for_requests(count, request_bytes, seed, self.content)
     }
 
     fn queue(&self, volume: &mut Volume, bytes: u64) -> Result<NfsQueue, EngineError> {
