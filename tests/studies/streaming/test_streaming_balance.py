@@ -161,7 +161,7 @@ def test_without_capacities_nothing_is_made_up() -> None:
 
 def test_the_sentence_says_what_the_answer_is() -> None:
     said = balance_of(scaling_study(ATLAS))
-    assert said.sentences[0].startswith("Bottleneck:  CPU, in sort write")
+    assert said.sentences[0].startswith("Bottleneck: CPU, in sort write")
     assert said.processors == 2
     assert said.disks == 4
 

@@ -51,7 +51,7 @@ def _first_sentences(balances: Sequence[Balance]) -> Iterator[str]:
     lowest = min(known, key=_first_rate)
     assert lowest.first is not None  # noqa: S101 - `known` has only such
     yield (
-        f"Bottleneck:  {RESOURCE_WORDS[lowest.first]}, in {lowest.kernel} "
+        f"Bottleneck: {RESOURCE_WORDS[lowest.first]}, in {lowest.kernel} "
         f"{lowest.phase}, at {format_rate(_first_rate(lowest))} of disk bandwidth per processor."
     )
     for one in known:
