@@ -182,8 +182,9 @@ def main() -> None:
             app()
     except (LeadlineError, WorkloadError) as error:
         _leave(str(error), getattr(error, "exit_code", EXIT_REFUSED), debug)
-    except SystemExit as leaving:
-        if leaving.code != TYPER_INTERRUPTED:
+    except (SystemExit, KeyboardInterrupt) as leaving:
+        # A stop just before or after typer's own `try` comes as it is.
+        if isinstance(leaving, SystemExit) and leaving.code != TYPER_INTERRUPTED:
             raise
         if rank_started() > 0:  # the first rank keeps what was measured, and says so
             sys.exit(EXIT_STOPPED)

@@ -167,6 +167,32 @@ def test_outside_the_main_thread_no_signal_is_touched() -> None:
     assert found == [before]
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_stop_beside_typers_own_try_is_told_as_any_other(
+    when: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command() -> None:
+        if when == "after":
+            print("the answer")
+        raise Stopped("SIGTERM")
+
+    monkeypatch.setattr(command_line, "app", command)
+    with pytest.raises(SystemExit) as left:
+        command_line.main()
+    assert left.value.code == command_line.EXIT_STOPPED
+    assert "stopped early" in capsys.readouterr().err
+
+
+def test_a_signal_after_the_last_block_changes_nothing() -> None:
+    before = handlers()
+    with stop_on_signals(at_last=True):
+        pass
+    for number in STOPPING:
+        send(number)
+    for number, handler in zip(STOPPING, before, strict=True):
+        signal.signal(number, handler)  # type: ignore[arg-type]
+
+
 COMMAND = """
 import signal, sys
 from pathlib import Path

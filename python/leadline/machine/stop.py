@@ -40,8 +40,8 @@ def stop_on_signals(*, at_last: bool = False) -> Iterator[None]:
     Python allows no signal handlers, and this does nothing.
 
     Args:
-        at_last: once stopped, the process only ends: later signals are ignored after the block too,
-            since one of them would change how it ends.
+        at_last: after the block the process only ends: signals are ignored then, since one of them
+            would change how it ends.
 
     """
     if threading.current_thread() is not threading.main_thread():
@@ -55,9 +55,8 @@ def stop_on_signals(*, at_last: bool = False) -> Iterator[None]:
                 signal.signal(number, _handle)
         yield
     finally:
-        ends = at_last and _State.raised
         for number, handler in before.items():
-            signal.signal(number, signal.SIG_IGN if ends else handler)
+            signal.signal(number, signal.SIG_IGN if at_last else handler)
 
 
 @contextmanager
