@@ -58,6 +58,20 @@ _ASKED = {
     "predicted-application": ("predict", "atlas", "--application", "program", "--extrapolate"),
 }
 PAGES = (*_MADE, *_STORED, *_ASKED)
+_QUICK = (
+    "survey",
+    "surface-of-two-factors",
+    "measurement-directory",
+    "stream-scaling",
+    "comparison",
+)
+"""A page of each layout; the others, and phones, are for `make test-long`."""
+_SHOWN = [
+    pytest.param(name, width_px, marks=[pytest.mark.long] * (not quick))
+    for name in PAGES
+    for width_px in (1280, 400)
+    for quick in [name in _QUICK and width_px == 1280]
+]
 
 
 def _page(name: str, folder: Path) -> str:
@@ -118,8 +132,7 @@ return [...document.querySelectorAll('figure')].filter(each => each.querySelecto
 """
 
 
-@pytest.mark.parametrize("width_px", [1280, pytest.param(400, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("name", "width_px"), _SHOWN)
 def test_the_first_screen_holds_the_verdict_and_the_chart(
     opened: Callable[..., OpenedPage], name: str, width_px: int
 ) -> None:

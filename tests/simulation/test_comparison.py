@@ -80,7 +80,7 @@ def test_intervals_of_ratios_hold_the_truth_on_random_workloads(model: str) -> N
         questions = random_questions(pair, 10, number)
         covered += [each.covered for each in held_comparison((a, b), pair, questions)[1]]
     assert len(covered) == 100
-    assert sum(covered) >= 85, "95 % intervals; the binomial leaves 90, correlated errors more"
+    assert sum(covered) >= 85, "95% intervals; the binomial leaves 90, correlated errors more"
 
 
 def test_two_surveys_of_one_system_cannot_be_told_apart() -> None:

@@ -8,8 +8,8 @@ from leadline.engine import profile_names
 from leadline.record import CacheSize, WritePolicy
 from shared_surveys import studied
 
-KINDS = ("decstation-5000-sprite", "no-cache", "write-through")
-"""One of each: two sizes, none, none for writes; `test_file_cache_sizes.py` has one for all."""
+KINDS = ("decstation-5000-sprite", "write-through")
+"""One of each: two sizes, none for writes; `test_file_cache_sizes.py` has one for all."""
 OTHERS = [
     pytest.param(name, marks=pytest.mark.long) for name in profile_names() if name not in KINDS
 ]
@@ -48,7 +48,7 @@ def test_sprite_has_two_sizes() -> None:
     assert found.reads.bytes is not None
     assert found.writes.bytes is not None
     assert found.reads.bytes.value > 3 * found.writes.bytes.value
-    assert "The two sizes differ: reads are held" in found.sentences[0]
+    assert "Reads over writes: ×" in found.sentences[0]
     assert found.reads.memory_frac is not None
     assert found.reads.memory_frac.value == pytest.approx(20 / 32, rel=0.1)
 
@@ -63,5 +63,5 @@ def test_one_sized_caches_are_not_said_to_have_two() -> None:
 def test_a_write_through_cache_has_no_size_for_writes_and_says_why() -> None:
     found = studied("write-through").study.cache
     assert found.writes.bytes is None
-    assert "every write goes through" in found.writes.reason
+    assert "write-through" in found.writes.reason
     assert "Write policy: write-through" in found.sentences[1]

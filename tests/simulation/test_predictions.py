@@ -96,7 +96,7 @@ ERROR_SD = {"convex-c240": 0.05}
     ],
 )
 def test_median_error_is_as_small_as_the_papers(profile: str, seeds: tuple[int, ...]) -> None:
-    """Bounds for n surveys: the paper's 10 % and 8.5 %, and twice what their mean is known to."""
+    """Bounds for n surveys: the paper's 10% and 8.5%, and twice what their mean is known to."""
     known_to = 2 * ERROR_SD.get(profile, 0.025) / math.sqrt(len(seeds))
     found = scored(profile, seeds)
     assert median_error(found) <= 0.10 + known_to
@@ -114,7 +114,7 @@ def test_nine_of_ten_intervals_hold_the_truth() -> None:
     assert 0.83 <= statistics.mean(held) <= 0.97
 
 
-LEARNED = ["sparcstation-1plus", "hp-730", "solbourne-5e905"]
+LEARNED = ["sparcstation-1plus", "solbourne-5e905"]
 
 
 def learned_and_not(profile: str) -> tuple[list[tuple[Prediction, float, bool]], ...]:
@@ -125,10 +125,7 @@ def learned_and_not(profile: str) -> tuple[list[tuple[Prediction, float, bool]],
     )
 
 
-@pytest.mark.parametrize(
-    "profile",
-    [pytest.param(each, marks=[pytest.mark.long] * (each == "hp-730")) for each in LEARNED],
-)
+@pytest.mark.parametrize("profile", [*LEARNED, pytest.param("hp-730", marks=pytest.mark.long)])
 def test_the_default_model_beats_the_papers_on_the_same_points(profile: str) -> None:
     joint, product = learned_and_not(profile)
     assert [p.workload for p, _, _ in joint] == [p.workload for p, _, _ in product]
@@ -140,6 +137,6 @@ def test_intervals_of_the_default_model_hold_the_truth_and_are_of_use() -> None:
     """These systems are of its form, where a doubt that is never narrowed is a little too wide."""
     found = [each for profile in LEARNED for each in learned_and_not(profile)[0]]
     held = [holds_at_90_percent(prediction, truth) for prediction, truth, _ in found]
-    # Surveys differ by 0.09 (sd): three are 0.9 +- 0.1.
-    assert statistics.mean(held) >= 0.8
+    # Surveys differ by 0.09 (sd): two are 0.9 +- 0.13.
+    assert statistics.mean(held) >= 0.77
     assert statistics.median(student_t(p.df, 0.9) * p.ln_sd for p, _, _ in found) <= 0.1

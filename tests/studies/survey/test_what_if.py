@@ -196,7 +196,7 @@ def test_the_section_says_what_python_predicts_at_the_sliders(
         found = predictor.predict(workload)
         texts = page.ask(_TEXTS, _NAMES)
         rate = found.throughput_mb_s
-        assert f"{texts['throughput']} ({texts['throughput-range']})" == say_rate(rate)
+        assert f"{texts['throughput']} {texts['throughput-range']}" == say_rate(rate)
         assert texts["region"] == ("page cache", "disk")[place == 63]
         spelled = texts["command"].rsplit(" ", 1)[1]
         assert f"--model {predictor.model.name} --workload {spelled}" in texts["command"]
@@ -208,7 +208,7 @@ def test_the_section_says_what_python_predicts_at_the_sliders(
         seconds = float(value) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[unit]
         assert seconds == pytest.approx(workload.process_num / requests_per_s, rel=6e-3)
         assert texts["unique_bytes-value"] == say_value("unique_bytes", workload.unique_bytes)
-        assert texts["read_frac-value"] == "50 %"
+        assert texts["read_frac-value"] == "50%"
 
 
 def test_a_slider_moves_by_keys_and_tells_a_screen_reader_its_value(
@@ -250,7 +250,7 @@ def test_the_browser_predicts_what_python_predicts(
     model: str,
 ) -> None:
     predictor = Predictor(*surveyed, model=model)
-    workloads = _random_workloads(predictor, 420, seed=9)
+    workloads = _random_workloads(predictor, 140, seed=9)
     wanted = _answers(predictor, workloads)
     page = OpenedPage.opened(browser, page_of[model], 1280)
     spelled = [msgspec.to_builtins(workload) for workload in workloads]
@@ -265,10 +265,10 @@ def test_the_browser_predicts_what_python_predicts(
         assert _close(own["run_throughput_mb_s"], answer.run_throughput_mb_s), workload
         assert own["region"] == answer.region, workload
         assert own["warnings"] == list(map(str, answer.findings)), workload
-    assert predicted >= 200
+    assert predicted >= 60
     assert predicted < len(workloads)
     warned = [answer for answer in wanted if answer is not None and answer.findings]
-    assert 5 <= len(warned) < predicted
+    assert 2 <= len(warned) < predicted
     assert {answer.region for answer in wanted if answer is not None} == {0, 1, 2}
 
 

@@ -79,7 +79,9 @@ def ran(request: TrialRequest, place: int, capacity_per_s: float) -> Trial:
     )
 
 
-@pytest.mark.parametrize("capacity_per_s", [700.0, 9_000.0, 100_000.0])
+@pytest.mark.parametrize(
+    "capacity_per_s", [700.0, pytest.param(9_000.0, marks=pytest.mark.long), 100_000.0]
+)
 @pytest.mark.parametrize("seed", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_the_interval_holds_the_step(capacity_per_s: float, seed: int) -> None:
     policy = curve(GOAL, seed)

@@ -5,18 +5,31 @@ from __future__ import annotations
 import pytest
 
 from leadline.studies.workbench.policies import POLICIES, Maker
-from proving.policy_conformance import MEAN, PolicyConformance
+from proving.policy_conformance import LONG, MEAN, PolicyConformance, TwoModesConformance
 
+QUICK = ("curve", "binary")
 FEW_TRIALS = ("mlrsearch",)
 
 
 class TestPolicy(PolicyConformance):
-    @pytest.fixture(params=[name for name in POLICIES if name not in FEW_TRIALS])
+    @pytest.fixture(params=POLICIES)
     def make(self, request: pytest.FixtureRequest) -> Maker:
         return POLICIES[request.param]
 
 
-class TestPolicyOfTwoTrials(PolicyConformance):
+class TestPolicyOfTwoModes(TwoModesConformance):
+    @pytest.fixture(
+        params=[
+            pytest.param(name, marks=[LONG] * (name not in QUICK))
+            for name in POLICIES
+            if name not in FEW_TRIALS
+        ]
+    )
+    def make(self, request: pytest.FixtureRequest) -> Maker:
+        return POLICIES[request.param]
+
+
+class TestPolicyOfTwoTrials(TwoModesConformance):
     """Two trials at a load, none anywhere else: both see the same mode in half of the cases."""
 
     modes_said_of_five = 1
