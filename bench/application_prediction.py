@@ -10,7 +10,7 @@ streams then run by the engine on the same parts: time in I/O per request is the
 begins with an empty cache and the run with a full one, so that compulsory misses, few in so long a
 trace, are left out of what is predicted. Seeds below 1000 are for development.
 
-Prints a row for each machine, the median error, and how many 90 % intervals hold the truth.
+Prints a row for each machine, the median error, and how many 90% intervals hold the truth.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Found:
     """Time in I/O, of one request."""
     true_us: float
     held: bool
-    """By the 90 % interval."""
+    """By the 90% interval."""
     misses: tuple[float, float]
     """Of what is read: by LRU at the page cache that was found, and seen."""
 
@@ -180,7 +180,7 @@ def main() -> None:
             found.append(each)
             print(
                 f"{each.kind:8} {each.seed:5} predicted {each.predicted_us:9.1f} us, true "
-                f"{each.true_us:9.1f} us, {100 * math.expm1(each.ln_error):+6.1f} %, "
+                f"{each.true_us:9.1f} us, {100 * math.expm1(each.ln_error):+6.1f}%, "
                 f"{'held' if each.held else 'MISSED'}; misses {each.misses[0]:.2f} said, "
                 f"{each.misses[1]:.2f} seen",
                 flush=True,
@@ -188,8 +188,8 @@ def main() -> None:
     errors = [abs(math.expm1(each.ln_error)) for each in found]
     held = statistics.fmean(each.held for each in found)
     print(
-        f"{len(found)} machines: median error {100 * statistics.median(errors):.1f} %, worst "
-        f"{100 * max(errors):.1f} %, 90 % intervals hold {100 * held:.0f} %"
+        f"{len(found)} machines: median error {100 * statistics.median(errors):.1f}%, worst "
+        f"{100 * max(errors):.1f}%, 90% intervals hold {100 * held:.0f}%"
     )
 
 

@@ -61,17 +61,17 @@ APP_RUNS = 3
 """Of a program where it is predicted."""
 SAME_COLUMNS = (
     Column("what", "program"),
-    Column("in_io", "time in I/O", ("{value:.0f} %",)),
+    Column("in_io", "time in I/O", ("{value:.0f}%",)),
     Column("us", "us a request", ("{value:.1f}",)),
-    Column("ratio", "its streams over it", ("{value:.3f} ({low:.3f} to {high:.3f})",)),
-    Column("five", "five parameters over it", ("{value:.3f} ({low:.3f} to {high:.3f})",)),
-    Column("sd", "one run's spread", ("{value:.1f} %",)),
+    Column("ratio", "its streams over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
+    Column("five", "five parameters over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
+    Column("sd", "one run's spread", ("{value:.1f}%",)),
 )
 PREDICTED_COLUMNS = (
     Column("what", "program, memory"),
     Column("us", "us a request", ("{value:.1f}",)),
-    Column("ratio", "predicted over it", ("{value:.3f} ({low:.3f} to {high:.3f})",)),
-    Column("interval", "predicted, 90 %", ("{value:.1f} ({low:.1f} to {high:.1f}) us",)),
+    Column("ratio", "predicted over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
+    Column("interval", "predicted, 90%", ("{value:.1f} [{low:.1f}, {high:.1f}] us",)),
     Column("held", "holds"),
 )
 
@@ -190,7 +190,7 @@ class Pairs:
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> tuple[float, float, float]:
-    """Return the geometric mean of pairs' ratios with its 95 % interval."""
+    """Return the geometric mean of pairs' ratios with its 95% interval."""
     logs = np.log(over) - np.log(under)
     middle = float(logs.mean())
     if logs.size < 2:
@@ -260,11 +260,11 @@ def same(asked: argparse.Namespace) -> None:
         found = pairs_of(place, asked)
         rows.append(same_row(place.program, found))
         value, low, high = ratio(found.streams_us, found.app_us)
-        shares = f"{100 * found.described['in_io']:.0f} % in I/O"
-        print(f"{place.program.name}: {value:.3f} ({low:.3f} to {high:.3f}); {shares}", flush=True)
+        shares = f"{100 * found.described['in_io']:.0f}% in I/O"
+        print(f"{place.program.name}: {value:.3f} [{low:.3f}, {high:.3f}]; {shares}", flush=True)
         if found.described["in_io"] >= IO_SHARE_LEAST:
             off.append(abs(value - 1))
-    print(f"median error {100 * statistics.median(off):.1f} %, worst {100 * max(off):.1f} %")
+    print(f"median error {100 * statistics.median(off):.1f}%, worst {100 * max(off):.1f}%")
     note = f"Load average {os.getloadavg()[0]:.1f}."
     save(asked, SAME_COLUMNS, rows, directory=asked.folder, rounds=asked.pairs, note=note)
 
@@ -279,7 +279,7 @@ class Foretold:
     predicted_us: float
     low_us: float
     high_us: float
-    """Of the 90 % interval."""
+    """Of the 90% interval."""
 
     @property
     def mean_us(self) -> float:
@@ -344,7 +344,7 @@ def predicted(asked: argparse.Namespace) -> None:
         for place in in_workplaces(asked, store):
             described = place.watch(CAPS_MIB[0], place.program.name)
             if described["in_io"] < IO_SHARE_LEAST:
-                print(f"{place.program.name} left out: under 5 % of its time is I/O", flush=True)
+                print(f"{place.program.name} left out: under 5% of its time is I/O", flush=True)
                 continue
             for cap in CAPS_MIB[1:]:
                 found.append(foretold(place, described, cap))
@@ -353,8 +353,8 @@ def predicted(asked: argparse.Namespace) -> None:
     off = [abs(math.expm1(each.ln_error)) for each in found]
     held = statistics.fmean(each.held for each in found)
     print(
-        f"median error {100 * statistics.median(off):.1f} %, 90 % intervals hold "
-        f"{100 * held:.0f} % of {len(found)}"
+        f"median error {100 * statistics.median(off):.1f}%, 90% intervals hold "
+        f"{100 * held:.0f}% of {len(found)}"
     )
     note = f"Load average {os.getloadavg()[0]:.1f}."
     about = {"directory": asked.folder, "rounds": APP_RUNS, "note": note}

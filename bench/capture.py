@@ -3,7 +3,7 @@
     .venv/bin/python bench/capture.py [--pairs 5] [--ways bpf,ptrace] [--rows sqlite,compile]
 
 Each program runs watched and not watched in turns, in a folder of its own; the ratio is of their
-times, with the 95 % interval of its geometric mean. Two pairs say little: give ten on a calm
+times, with the 95% interval of its geometric mean. Two pairs say little: give ten on a calm
 machine. SQLite: single updates and lookups with its rollback journal. A compile: small files of C,
 one by one.
 """
@@ -25,10 +25,10 @@ from figures import Cell, Column, Row, add_save_option, save
 MEASURES = ("crates/capture/src", "crates/trace/src")
 COLUMNS = (
     Column("what", "what"),
-    Column("ratio", "watched over not", ("{value:.3f} ({low:.3f} to {high:.3f})",)),
+    Column("ratio", "watched over not", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
     Column("calls", "calls", ("{value:.0f}",)),
-    Column("off", "bytes off", ("{value:.3g} %",)),
-    Column("lost", "lost", ("{value:.3g} %",)),
+    Column("off", "bytes off", ("{value:.3g}%",)),
+    Column("lost", "lost", ("{value:.3g}%",)),
 )
 RATIO_MOST, OFF_MOST = 1.05, 1.0
 """What issue 18 allows, of root's way: of the time, and of the bytes in %."""
@@ -124,7 +124,7 @@ def main() -> None:
             print(
                 f"{what}, {way}: {turns['ratio']:.3f} of its time unwatched "
                 f"({turns['low']} to {turns['high']}), {found['calls']:,} calls, "
-                f"{found['lost']} lost, bytes off {100 * (found['bytes_off'] or 0):.4f} %"
+                f"{found['lost']} lost, bytes off {100 * (found['bytes_off'] or 0):.4f}%"
             )
     load = f"Load average {os.getloadavg()[0]:.0f}."
     save(asked, COLUMNS, rows, directory=Path(), rounds=asked.pairs, note=load)

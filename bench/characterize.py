@@ -6,7 +6,7 @@ Speed: a trace of Alibaba's format, in which a third of the requests follow Zipf
 others are uniform over 64 GiB, comes through a pipe from a process that repeats its lines with
 later times, so that neither a disk nor 6 GB of text are needed; the peak is of the process that
 reads. Planted: mixtures of two to four streams drawn by tests/planted_traces.py, which shares no
-code with the analysis; found means that every stream's weight, mean size and data are within 10 %.
+code with the analysis; found means that every stream's weight, mean size and data are within 10%.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def large_trace(requests: int) -> tuple[float, ...]:
 
 
 def is_found(planted: Planted, streams: tuple[Stream, ...]) -> bool:
-    """Whether a stream of this kind is there, within 10 %."""
+    """Whether a stream of this kind is there, within 10%."""
     for stream in streams:
         same = stream.kind == planted.kind and abs(stream.read_frac - planted.read_frac) < 0.1
         near = abs(stream.weight / planted.weight - 1) < 0.1
@@ -129,7 +129,7 @@ def main() -> None:
     all_s = time.monotonic() - began
     print(
         f"{requests:,.0f} requests: {seconds:.1f} s ({processor_s:.1f} s of processor), {mib:.0f} "
-        f"MiB; {100 * rate:.2g} % of the pages, largest error {error:.4f}; in all {all_s:.0f} s"
+        f"MiB; {100 * rate:.2g}% of the pages, largest error {error:.4f}; in all {all_s:.0f} s"
     )
     rows = [
         Row(

@@ -180,8 +180,8 @@ def disciplines(folder: Path) -> Found:
 
 CLAIMS = (
     Claim("a survey ends within its budget", f"{BUDGET_S} s, and a start", budget_kept),
-    Claim("a survey finds where the page cache ends", "a boundary within 15 %", border_of_survey),
-    Claim("a cache study finds both sizes", "within 15 % of the room", both_sizes),
+    Claim("a survey finds where the page cache ends", "a boundary within 15%", border_of_survey),
+    Claim("a cache study finds both sizes", "within 15% of the room", both_sizes),
     *(
         Claim(
             f"the share from a cache of {SHARE_CAP_MIB} MiB of {size} MiB is what it holds",

@@ -95,8 +95,8 @@ def each_fourth(folder: Path) -> Found:
 
 
 CLAIMS = (
-    Claim("thinking workers keep Little's law", "250 to 501/s a slot, within 5 %", thinking),
-    Claim("an open loop keeps its rate on every backend", "500/s within 5 %", open_loops),
+    Claim("thinking workers keep Little's law", "250 to 501/s a slot, within 5%", thinking),
+    Claim("an open loop keeps its rate on every backend", "500/s within 5%", open_loops),
     Claim("a write that waits takes longer, a read does not wait", "3 times", waiting_write),
     Claim("each fourth write waits for the fsync", "p90 over 5 times p50", each_fourth),
 )

@@ -221,8 +221,8 @@ def _of_each(
 
 
 CLAIMS = (
-    Claim("a survey finds where an NFS server's cache ends", "within 15 %", border_of_server),
-    Claim("an NFS server does what it is offered", "within 5 %", load_as_offered),
+    Claim("a survey finds where an NFS server's cache ends", "within 15%", border_of_server),
+    Claim("an NFS server does what it is offered", "within 5%", load_as_offered),
     Claim(
         "a killed NFS server ends a load soon",
         f"{KILLED_END_S_MAX:g} s",

@@ -130,12 +130,12 @@ def fios_rates(folder: Path) -> Found:
 
 
 CLAIMS = (
-    Claim("fio keeps a linear rate as it was read", "within 6 % and 0.03", fios_rates),
+    Claim("fio keeps a linear rate as it was read", "within 6% and 0.03", fios_rates),
     Claim(
         f"disks throttled to {THROTTLE_MB_S:g} MB/s do that, and two do twice that",
-        "within 20 %",
+        "within 20%",
         throttled_disks,
     ),
-    Claim("a constant rate is kept", "2000/s within 2 %", partial(constant_rate, 2000.0)),
+    Claim("a constant rate is kept", "2000/s within 2%", partial(constant_rate, 2000.0)),
     Claim("two threads sort sooner than one", "less time", two_processors_beat_one),
 )

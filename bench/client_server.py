@@ -9,7 +9,7 @@
 The local ways have a page cache of the same size (a memory cgroup) as the server; the NFS client
 has none. Client and server share this machine's processors and talk through a veth pair, so the
 "network" costs no wire time, only the work at both ends. Needs root and nfs-ganesha
-(tests/real/nfs_server.py); prints throughput at three shares of reads with 95 % intervals, and
+(tests/real/nfs_server.py); prints throughput at three shares of reads with 95% intervals, and
 writes the comparison page and its chart as PNG beside it.
 
     .venv/bin/python bench/client_server.py [--budget 120s] [--cache 128MiB] [--only nfs …]
@@ -102,10 +102,10 @@ def leadline(store: Path, command: Iterable[str]) -> str:
 
 
 def row(way: Way, answer: dict[str, Any]) -> str:
-    """One line of the table: MB/s of the first level at each read fraction, 95 %."""
+    """One line of the table: MB/s of the first level at each read fraction, 95%."""
     curves = [c for c in answer["curves"] if c["parameter"] == "read_frac" and c["region"] == 0]
     cells = [
-        f"{100 * p['x']:.0f} %: {span(p['throughput_mb_s'])}" for c in curves for p in c["points"]
+        f"{100 * p['x']:.0f}%: {span(p['throughput_mb_s'])}" for c in curves for p in c["points"]
     ]
     borders = ", ".join(f"{b['value'] / 2**20:.0f} MiB" for b in answer["borders_bytes"])
     return f"| {way.name} | {'; '.join(cells) or 'n.m.: no such curve'} | {borders or 'none'} |"
@@ -139,7 +139,7 @@ def main() -> None:
             sys.exit(f"no NFS server here: {reason}")
         with nfs_server(served, memory_bytes=parse_bytes(asked.cache)) as server:
             rows = [row(way, survey(way, server, local, asked)) for way in chosen]
-    print("| way | MB/s by read fraction, first level, 95 % | boundaries |\n|---|---|---|")
+    print("| way | MB/s by read fraction, first level, 95% | boundaries |\n|---|---|---|")
     print("\n".join(rows))
     if len(chosen) > 1:
         draw([way.name for way in chosen], asked)

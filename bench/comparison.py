@@ -1,6 +1,6 @@
 """Hold comparisons of simulated systems against the truth: ratios, verdicts, CP94 Fig. 17.
 
-Prints Fig. 17 for every pair of the paper's five machines, then how often the stated 95 % intervals
+Prints Fig. 17 for every pair of the paper's five machines, then how often the stated 95% intervals
 of predicted and of measured ratios covered the truth, and how often two surveys of one system gave
 "inconclusive".
 
@@ -55,12 +55,12 @@ SAID = {
     "predicted-holds": "interval of the predicted ratio holds the truth",
     "predicted-error": "median error of the predicted ratio",
     "wrong-verdicts": "verdicts that name the slower system",
-    "told-beyond-15": "true ratio beyond 15 %: told, asked alone",
+    "told-beyond-15": "true ratio beyond 15%: told, asked alone",
     "twice-alone": "one system twice: `inconclusive`, each alone",
     "twice-together": "one system twice: `inconclusive` on all five together",
     "measured-holds": "interval of the measured ratio holds the truth",
     "measured-twice": "one system measured twice: `inconclusive`",
-    "fig17-winner": "Fig. 17: right winner where truth differs by more than 15 %",
+    "fig17-winner": "Fig. 17: right winner where truth differs by more than 15%",
 }
 WORKLOADS = 5
 """Random workloads of one repetition."""
@@ -169,7 +169,7 @@ def print_fig_17(model: str | None, seed: int, learn_frac: float) -> Cell:
 
     Returns how often the winner was right, where there is one.
     """
-    print(f"{'pair':<44}{'workload':<18}{'true':>8}{'ratio':>9}{'95 %':>18}  winner  verdict")
+    print(f"{'pair':<44}{'workload':<18}{'true':>8}{'ratio':>9}{'95%':>18}  winner  verdict")
     wrong = clear = false = 0
     for a, b in combinations(PAPER_MACHINES, 2):
         one, other = (
@@ -208,7 +208,7 @@ def shared(values: Sequence[bool], **goal: float) -> Cell | None:
 
 def share(values: list[bool]) -> str:
     """Format a share with its count."""
-    return f"{100 * statistics.fmean(values):.1f} % of {len(values)}"
+    return f"{100 * statistics.fmean(values):.1f}% of {len(values)}"
 
 
 def print_coverage(model: str | None, rows: list[Repetition]) -> None:
@@ -219,9 +219,9 @@ def print_coverage(model: str | None, rows: list[Repetition]) -> None:
     unsure = [all(held.verdict == "inconclusive" for held in row.same) for row in rows]
     lines = [
         ("predicted ratio covers the truth", share([held.covered for held in different])),
-        ("  median error of the ratio", f"{100 * statistics.median(errors):.1f} %"),
+        ("  median error of the ratio", f"{100 * statistics.median(errors):.1f}%"),
         ("  verdict for the slower system", share([held.wrong_verdict for held in different])),
-        ("  true ratio beyond 15 %, told", _told(different)),
+        ("  true ratio beyond 15%, told", _told(different)),
         (
             "same system: cannot tell, each alone",
             share([held.verdict_alone == "inconclusive" for held in same]),

@@ -3,7 +3,7 @@
 Both go to one data file that Leadline's engine laid out, inside one memory cgroup. In every round
 each workload is run by both, one right after the other; who goes first changes from round to
 round. Prints, for each workload, the ratio of the throughputs (Leadline / fio) as the geometric
-mean of the rounds with its 95 % interval (Student's t on the logarithms; rounds minutes apart are
+mean of the rounds with its 95% interval (Student's t on the logarithms; rounds minutes apart are
 taken as independent), and the median of the ratios.
 
     .venv/bin/python bench/crosscheck.py [--rounds 4] [--seconds 1.5] [--only N] [--json FILE]
@@ -82,12 +82,12 @@ class Case:
         return 0 < workload.read_frac < 1 and workload.seq_frac > 0
 
     def interval(self) -> tuple[float, float | None, float | None]:
-        """Geometric mean of the ratios with its 95 % interval; None from one round."""
+        """Geometric mean of the ratios with its 95% interval; None from one round."""
         return geometric_interval(self.ratios)
 
 
 def geometric_interval(ratios: Sequence[float]) -> tuple[float, float | None, float | None]:
-    """Geometric mean with its 95 % interval (Student's t on the logarithms); None from one."""
+    """Geometric mean with its 95% interval (Student's t on the logarithms); None from one."""
     logs = [math.log(ratio) for ratio in ratios]
     mean = statistics.mean(logs)
     if len(logs) < 2:

@@ -35,7 +35,7 @@ from figures.origin import commit_now
 MEASURES = ("python/leadline", "crates", "bench/attempts")
 COLUMNS = (
     Column("family", "harm"),
-    Column("kind", "done to"),
+    Column("kinds", "kinds", ("{value:.0f}",)),
     Column("tried", "tried", ("{value:.0f}",)),
     Column("survived", "survived", ("{value:.0f}",)),
     Column("lost", "lost something", ("{value:.0f}",)),
@@ -61,8 +61,9 @@ def main() -> int:
     Scene.alone = not given.beside
     found = [each for name in given.only or FAMILIES for each in once(name, asked, given.keep)]
     told = counts(found)
-    rows = [row_of(count) for count in told]
-    total = row_of(summed(told))
+    families = [[of for of in told if of.family == name] for name in {of.family: 0 for of in told}]
+    rows = [row_of(family[0].family, family) for family in families]
+    total = row_of("all", told)
     print("\n" + "\n".join(markdown(COLUMNS, [*rows, total])))
     save(
         given,
@@ -113,21 +114,15 @@ def attempts_of(name: str, asked: Asked) -> Iterator[Attempt]:
         yield Attempt(name, "the bench itself", asked.seed, wrong=[repr(error)])
 
 
-def row_of(count: Count) -> Row:
-    """Return a line of the table."""
-    cells: dict[str, Content] = {"family": count.family, "kind": count.kind}
-    cells |= {name: float(getattr(count, name)) for name in ("tried", "survived")}
-    cells |= {name: Cell(getattr(count, name), most=0) for name in ("lost", "left", "wrong")}
-    note = f"not tried: {count.untried}" if count.untried else ""
-    key = slug(f"{count.family} {count.kind}")
-    return Row(key=key, cells=cells, note=note)
-
-
-def summed(told: list[Count]) -> Count:
-    """Return the sum of all lines."""
-    names = ("tried", "survived", "lost", "left", "wrong")
-    sums = {name: sum(getattr(count, name) for count in told) for name in names}
-    return Count("all", "", **sums, untried="")
+def row_of(name: str, told: list[Count]) -> Row:
+    """Return a line of the table: the sums of a family's kinds."""
+    cells: dict[str, Content] = {"family": name, "kinds": float(len(told))}
+    cells |= {of: float(sum(getattr(one, of) for one in told)) for of in ("tried", "survived")}
+    for of in ("lost", "left", "wrong"):
+        cells[of] = Cell(sum(getattr(one, of) for one in told), most=0)
+    notes = [f"{one.kind}: {one.untried}" for one in told if one.untried]
+    note = f"not tried: {'; '.join(notes)}" if notes and name != "all" else ""
+    return Row(key=slug(name), cells=cells, note=note)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ MEASURES = (
     "crates/engine/src/target",
     "crates/stats/src",
 )
-SIZE = ("{value:.0f} {unit} ({low:.0f} to {high:.0f})", "{value:.0f} {unit}")
+SIZE = ("{value:.0f} {unit} [{low:.0f}, {high:.0f}]", "{value:.0f} {unit}")
 COLUMNS = (
     Column("cap", "cap"),
     Column("room", "room", ("{value:.0f} {unit}",), "MiB"),
@@ -65,7 +65,7 @@ def main() -> None:
 
 def against_profiles(profiles: Sequence[str], seeds: int) -> None:
     """Print, for every profile, the errors over seeds and whether the policy was right."""
-    print("| profile | reads: worst error | writes: worst error | in 95 % | policy right |")
+    print("| profile | reads: worst error | writes: worst error | in 95% | policy right |")
     print("|---|---|---|---|---|")
     good = True
     covered: list[bool] = []
@@ -80,7 +80,7 @@ def against_profiles(profiles: Sequence[str], seeds: int) -> None:
         cells = (f"{reads:.1%}", f"{writes:.1%}", f"{sum(own)} of {len(own)}")
         print(f"| {profile} | {' | '.join(cells)} | {right} of {len(runs)} |", flush=True)
     share = statistics.fmean(covered) if covered else 0.0
-    print(f"\nin the 95 % intervals: {share:.1%} of {len(covered)}")
+    print(f"\nin the 95% intervals: {share:.1%} of {len(covered)}")
     print(f"every size within {BOUND:.0%} and every policy right: {'yes' if good else 'NO'}")
 
 
@@ -138,7 +138,7 @@ def say(size: CacheSize) -> str:
     """Write a size with its interval in MiB."""
     assert size.bytes is not None
     low, high = ((end or size.bytes.value) / MIB for end in (size.bytes.low, size.bytes.high))
-    return f"{size.bytes.value / MIB:.0f} MiB ({low:.0f} to {high:.0f})"
+    return f"{size.bytes.value / MIB:.0f} MiB [{low:.0f}, {high:.0f}]"
 
 
 def study_in_cgroup(

@@ -3,7 +3,7 @@
 A directory is surveyed under a memory cap (or a stored survey is taken with --survey). Then the two
 jobs of workloads/ and nine variants of each, all within what they say of themselves, are read,
 predicted, and run by fio itself on the same file system under the same cap. Prints each prediction
-beside what fio measured, and in how many of the cases the stated 95 % interval of a single run
+beside what fio measured, and in how many of the cases the stated 95% interval of a single run
 holds it.
 
     .venv/bin/python bench/fio_prediction.py [--budget 6m] [--cache 512MiB] [--bytes 1.5GiB]
@@ -46,7 +46,7 @@ COLUMNS = (
     Column("changed", "changed"),
     Column("fio", "fio MB/s"),
     Column(
-        "predicted", "predicted, one run", ("{value:.4g} [{low:.4g}, {high:.4g}], {off:+.0f} %",)
+        "predicted", "predicted, one run", ("{value:.4g} [{low:.4g}, {high:.4g}], {off:+.0f}%",)
     ),
     Column("held", "held", ("{value:.0f} of {n}",)),
 )

@@ -40,7 +40,7 @@ MEASURES = (
 )
 COLUMNS = (
     Column("what", "run"),
-    Column("rate", "requests/s", ("{value:,.0f} ({low:,.0f} to {high:,.0f})", "{value:,.0f}")),
+    Column("rate", "requests/s", ("{value:,.0f} [{low:,.0f}, {high:,.0f}]", "{value:,.0f}")),
     Column("p99", "p99", ("{value:.3g} {unit}",), "ms"),
     Column("minutes", "took", ("{value:.1f} {unit}",), "min"),
     Column("load", "load average", ("{value:.2f}",)),
@@ -168,7 +168,7 @@ def fio_row(name: str, part: float, rate: float, p99_ms: float, limit_ms: float)
     """Return fio's run as a row: below the peak it keeps the target, above it does not."""
     goal = {"most": limit_ms} if part < 1 else {"least": limit_ms}
     cells: dict[str, Content] = {
-        "what": f"fio at {100 * part:.0f} % of search 1",
+        "what": f"fio at {100 * part:.0f}% of search 1",
         "rate": Cell(rate),
         "p99": Cell(p99_ms).aiming(goal),
         "load": Cell(os.getloadavg()[0]),

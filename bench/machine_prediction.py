@@ -12,7 +12,7 @@ held against the same readings without measuring again.
 
 Prints a row for all and one per kind of machine: how many machines, the workloads predicted and
 those that lie outside what was surveyed, the median error in % of the truth (and the greatest
-median of one machine), how many 90 % intervals hold the truth, and the same away from boundaries.
+median of one machine), how many 90% intervals hold the truth, and the same away from boundaries.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ COLUMNS = (
     Column("outside", "refused as outside", WHOLE),
     Column("median", "median error %", ONE),
     Column("worst", "of the worst machine", ONE),
-    Column("held", "90 % intervals hold %", SHARE),
+    Column("held", "90% intervals hold %", SHARE),
     Column("away", "median error away from boundaries %", ONE),
-    Column("away_held", "90 % intervals hold there %", SHARE),
+    Column("away_held", "90% intervals hold there %", SHARE),
 )
 ALL_GOALS: dict[str, dict[str, float]] = {
     "median": {"most": 10.0},
@@ -114,7 +114,7 @@ class Scored:
     ln_error: float
     """Of the prediction, over the truth."""
     held: bool
-    """By the 90 % interval of the expected throughput."""
+    """By the 90% interval of the expected throughput."""
     at_border: bool
 
 

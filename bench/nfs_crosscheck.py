@@ -5,13 +5,13 @@ a server that is there (--server). Each client reads and writes a file of its ow
 the server's cache. In every round each workload is run by both, one right after the other; who goes
 first changes from round to round. Both keep the same number of requests in flight on one TCP
 connection and draw their places uniformly. Prints, for each workload, the ratio of the throughputs
-(Leadline / libnfs) as the geometric mean of the rounds with its 95 % interval (Student's t on the
+(Leadline / libnfs) as the geometric mean of the rounds with its 95% interval (Student's t on the
 logarithms; rounds are taken as independent), and latencies beside each other.
 
     .venv/bin/python bench/nfs_crosscheck.py [--rounds 6] [--seconds 1.5] [--link 100]
         [--server nfs://HOST/EXPORT]
 
-The goal is agreement within 10 %. The link to our own server has a known rate, so that the network
+The goal is agreement within 10%. The link to our own server has a known rate, so that the network
 decides and both clients must report the same. With `--link 0` client and server share this
 machine's processors, and the one that takes less of them for a request is the faster: that is a
 race, not a check. FILE_SYNC writes wait for the server's disk, so their ratio is its noise as well.
@@ -77,7 +77,7 @@ class Point:
         )
 
     def ratio(self) -> tuple[float, float | None, float | None]:
-        """Leadline's throughput over libnfs's: geometric mean of the rounds, 95 % interval."""
+        """Leadline's throughput over libnfs's: geometric mean of the rounds, 95% interval."""
         pairs = zip(self.own_mb_s, self.bare_mb_s, strict=True)
         return geometric_interval([own / bare for own, bare in pairs])
 
@@ -158,7 +158,7 @@ class Both:
 
 def lines(chosen: Iterable[Point]) -> Iterable[str]:
     """Yield the table."""
-    yield "| workload | Leadline MB/s | libnfs MB/s | ratio [95 %] | mean us, both |"
+    yield "| workload | Leadline MB/s | libnfs MB/s | ratio [95%] | mean us, both |"
     yield "|---|---|---|---|---|"
     for point in chosen:
         value, low, high = point.ratio()

@@ -14,16 +14,16 @@ disks and a processor behind the threads.
 
 Each search is kept in build/peak under a digest of the policies' source, so a run that was stopped
 goes on where it was, and a changed policy starts anew. Policies whose name ends in `-seeded`, or
-that are asked for as `NAME+seed`, are told a rate that is off by 25 % (one standard deviation).
+that are asked for as `NAME+seed`, are told a rate that is off by 25% (one standard deviation).
 `NAME@540` asks for runs of 540 s; the truth stays that of `GOAL`.
 
 The tables: cost of a peak in minutes (15 s charged per trial for set-up and warm-up); trials; share
-of all searches within 10 % and 5 % of the truth; share of the stated intervals that hold the truth;
-half their width; mean and median error of the rate; the error that 95 % of the searches stay
+of all searches within 10% and 5% of the truth; share of the stated intervals that hold the truth;
+half their width; mean and median error of the rate; the error that 95% of the searches stay
 within; false confidence: searches that say "found" and whose interval misses the truth; how often
 the truth lies between the highest load seen unsaturated and the lowest seen saturated; and searches
 that gave no rate. "In region": the mean response seen at the load nearest to the rate is within
-R_sat ± 10 %, which is where SH08's policies stop. In brackets 95 % intervals of the shares.
+R_sat ± 10%, which is where SH08's policies stop. In brackets 95% intervals of the shares.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ MEASURES = (
     "crates/machine/src/server",
     "crates/stats/src/belief",
 )
-SHARE = ("{value:.1f} ({low:.0f}-{high:.0f})", "{value:.1f}")
+SHARE = ("{value:.1f} [{low:.0f}, {high:.0f}]", "{value:.1f}")
 ONE, WHOLE, SIGNED = ("{value:.1f}",), ("{value:.0f}",), ("{value:+.1f}",)
 COLUMNS = (
     Column("policy", "policy"),
@@ -73,14 +73,14 @@ COLUMNS = (
     Column("median", "median", ONE),
     Column("p90", "p90", ONE),
     Column("trials", "trials", ONE),
-    Column("within_10", "within 10 %", SHARE),
-    Column("within_5", "within 5 %", SHARE),
+    Column("within_10", "within 10%", SHARE),
+    Column("within_5", "within 5%", SHARE),
     Column("holds", "interval holds", SHARE),
     Column("half", "± %", ONE),
     Column("bias", "bias %", SIGNED),
     Column("p95_error", "p95 error %", ONE),
     Column("false", "false conf. %", ONE),
-    Column("far", "found, off x1.5 %", ONE),
+    Column("far", "found, off x1.5%", ONE),
     Column("in_region", "in region %", WHOLE),
     Column("found", "found", WHOLE),
     Column("gave_up", "gave up", WHOLE),
@@ -284,7 +284,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def share(flags: Sequence[bool]) -> Cell | None:
-    """Return a percentage with its 95 % interval (Wilson); None of nothing."""
+    """Return a percentage with its 95% interval (Wilson); None of nothing."""
     n = len(flags)
     if n == 0:
         return None
@@ -306,15 +306,15 @@ HEAD = (
     "median",
     "p90",
     "trials",
-    "within 10 %",
-    "within 5 %",
+    "within 10%",
+    "within 5%",
     "interval holds",
     "± %",
     "bias %",
     "median %",
     "p95 error %",
     "false conf. %",
-    "found, off x1.5 %",
+    "found, off x1.5%",
     "bounds hold",
     "in region %",
     "no rate",

@@ -52,7 +52,7 @@ HEAD = (
     "minutes",
     "trials",
     "near 1 after",
-    "time near 1 %",
+    "time near 1%",
     "trials far",
 )
 

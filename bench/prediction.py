@@ -53,7 +53,7 @@ COLUMNS = (
     Column("joint_survey", "joint, survey", ERROR),
     Column("joint_40", "joint, survey ≤ 40", ERROR),
     Column("a", "A", ("{value:.2f}",)),
-    Column("cover", "90 % cover", ERROR),
+    Column("cover", "90% cover", ERROR),
 )
 CELLS = {
     "product_curves": ("product", "curves 84"),
@@ -74,7 +74,7 @@ STEADY = (
     "two-level",
     "write-through",
 )
-"""Profiles with 2 to 5 % of run-to-run noise and nothing that changes in time."""
+"""Profiles with 2 to 5% of run-to-run noise and nothing that changes in time."""
 
 DESIGNS: dict[str, dict[str, int]] = {
     "curves 84": {"scout": 18, "ends": 4, "unique_bytes": 18, "families": 42, "closing": 2},
@@ -115,7 +115,7 @@ class Score:
     enhanced: tuple[float, ...]
     """Errors of the workloads away from boundaries."""
     covered: tuple[bool, ...]
-    """Whether the 90 % interval holds the truth; empty for a model without intervals."""
+    """Whether the 90% interval holds the truth; empty for a model without intervals."""
     amplification: float
 
 
@@ -294,7 +294,7 @@ def main() -> None:
         print("boosting is left out: scikit-learn is not installed (pip install scikit-learn)")
     print(
         f"{'profile':24} {'design':10} {'model':9}  pts median  worst    p75    p90 enhanced"
-        "     A  90 %"
+        "     A  90%"
     )
     print("(errors in % of the truth; worst: the greatest median of any seed and profile)")
     judge = partial(run, designs=args.design, workloads=args.workloads)

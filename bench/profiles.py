@@ -1,7 +1,7 @@
 """Survey every simulated profile many times and hold the answers against the known truth.
 
 Prints one row per profile: how often the number of regions was right, the boundary errors, and how
-often the stated 95 % intervals of all curve points covered the truth.
+often the stated 95% intervals of all curve points covered the truth.
 
     .venv/bin/python bench/profiles.py [--runs 200] [--profile NAME ...] [--processes 2]
 """
@@ -30,7 +30,7 @@ MEASURES = (
 COLUMNS = (
     Column("profile", "profile"),
     Column("regions", "regions right", ("{value:.0f} of {n}",)),
-    Column("within_10", "boundaries within 10 %, %", ("{value:.1f}",)),
+    Column("within_10", "boundaries within 10%, %", ("{value:.1f}",)),
     Column("median", "median % off", ("{value:.1f}",)),
     Column("worst", "worst % off", ("{value:.1f}",)),
     Column("border_cover", "boundary cover %", ("{value:.1f}",)),

@@ -1,7 +1,7 @@
 """Survey and measure every machine of CP93 and CP94, and print published beside found.
 
 Every figure of bench/published.toml, with what Leadline finds on the machine's profile. Each
-difference above 15 % has its sentence; a run in which one lacks it, or has one it does not need,
+difference above 15% has its sentence; a run in which one lacks it, or has one it does not need,
 ends with exit code 1.
 
     .venv/bin/python bench/published.py [--machine NAME ...] [--save]
@@ -39,7 +39,7 @@ MEASURES = (
     "bench/published.toml",
 )
 FOUND = (
-    "{value:.3g} {unit} ({low:.3g} to {high:.3g}, n = {n})",
+    "{value:.3g} {unit} [{low:.3g}, {high:.3g}] (n = {n})",
     "{value:.3g} {unit} (n = 1 survey)",
 )
 KEYS = ("figure", "published", "source", "role", "found", "difference")

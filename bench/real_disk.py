@@ -36,9 +36,9 @@ MEASURES = (
 NAME = "real-disk"
 INHERENT_MOST = 1.5
 COVER_GOAL = {"least": 85.0, "most": 95.0}
-"""Issue 16's: so many times the error of repeating a run; what 90 % intervals are to hold."""
-ERROR = ("{value:.3g} {unit} ({low:.3g} to {high:.3g} {unit})", "{value:.0f} {unit}")
-FIGURE = ("{value:.3g} ({low:.3g} to {high:.3g}) {unit}", "{value:.3g} {unit}")
+"""Issue 16's: so many times the error of repeating a run; what 90% intervals are to hold."""
+ERROR = ("{value:.3g} {unit} [{low:.3g}, {high:.3g}]", "{value:.0f} {unit}")
+FIGURE = ("{value:.3g} [{low:.3g}, {high:.3g}] {unit}", "{value:.3g} {unit}")
 COLUMNS = (
     Column("what", ""),
     Column("error", "median error", ERROR, "%"),
@@ -92,7 +92,7 @@ def details(name: str, intervals: dict[str, Any]) -> Iterator[Row]:
     told = {
         "p75": ("three quarters of the errors within", intervals["p75_error"]),
         "p90": ("nine in ten of the errors within", intervals["p90_error"]),
-        "cover": ("90 % intervals hold", intervals["coverage"].get("90")),
+        "cover": ("90% intervals hold", intervals["coverage"].get("90")),
     }
     for key, (said, number) in told.items():
         if number is not None:

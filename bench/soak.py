@@ -59,7 +59,7 @@ def main() -> int:
         print("\n" + "\n".join(markdown(VIRTUAL_COLUMNS, virtual)))
         save(given, VIRTUAL_COLUMNS, virtual, part="virtual", interval="", **about)
     if rows:
-        interval = "95 %, of Sen's slope over the looks behind the first fifth"
+        interval = "95%, of Sen's slope over the looks behind the first fifth"
         print("\n" + "\n".join(markdown(COLUMNS, rows)))
         save(given, COLUMNS, rows, interval=interval, **about)
     held = all(verdict_of(each) == "no growth" for each in others)

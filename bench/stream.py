@@ -55,7 +55,7 @@ MEASURES = (
     "python/leadline/engine/streams",
     "python/leadline/studies/streaming",
 )
-RATIO = ("{value:.2f} × ({low:.2f} to {high:.2f})", "{value:.2f} ×")
+RATIO = ("{value:.2f} × [{low:.2f}, {high:.2f}]", "{value:.2f} ×")
 COLUMNS = (
     Column("task", "task"),
     Column("program", "program"),
@@ -68,7 +68,7 @@ BOUNDS = (
     Column(
         "share",
         "of its bound in the same round",
-        ("{value:.2f} ({low:.2f} to {high:.2f})", "{value:.2f}"),
+        ("{value:.2f} [{low:.2f}, {high:.2f}]", "{value:.2f}"),
     ),
     Column("by", "bound by"),
 )
@@ -257,7 +257,7 @@ class Bench:
 def table(rounds: Rounds, data_bytes: int) -> list[Row]:
     """Print every program's median, and how many times ours is as fast, in the same round."""
     rows = []
-    print("| task | program | median s | MB/s of input | leadline is faster by (95 %) | n |")
+    print("| task | program | median s | MB/s of input | leadline is faster by (95% CI) | n |")
     print("|---|---|---|---|---|---|")
     for (task, program), seconds in sorted(rounds.seconds.items()):
         middle = statistics.median(seconds.values())
@@ -293,7 +293,7 @@ def interval(values: Sequence[float]) -> str:
 def bounds_table(bench: Bench) -> list[Row]:
     """Print how near every kernel came to the least time that its resources allowed that round."""
     rows = []
-    print("\n| kernel | passes | MB/s moved | of its bound (95 %) | bound by | verified | n |")
+    print("\n| kernel | passes | MB/s moved | of its bound (95% CI) | bound by | verified | n |")
     print("|---|---|---|---|---|---|---|")
     for name, results in bench.rounds.results.items():
         kernel: KernelName = "sort" if name in ("sort", "one pass") else "scan"

@@ -6,7 +6,7 @@ layer's bytes stand beside the kernel's own, and what ranks exchanged beside 2(P
 
     .venv/bin/python bench/stream_platforms.py [--small 2GiB] [--large 4GiB] [--memory 1GiB]
 
-Ends with 1 when an output is not verified, or bytes differ by more than 5 % from the model.
+Ends with 1 when an output is not verified, or bytes differ by more than 5% from the model.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ saturation is extrapolated from the runs below it alone and held against the run
     python bench/stream_scaling.py [--disks 4] [--mb-s 60] [--size 160MiB] [--repeat 3]
 
 Needs root, loop devices and cgroup v1 (tests/real/stream_throttle.py). Takes about ten minutes;
-ends with 1 when a name is wrong or the extrapolation is off by more than 15 %.
+ends with 1 when a name is wrong or the extrapolation is off by more than 15%.
 """
 
 from __future__ import annotations
@@ -43,10 +43,7 @@ MEASURES = (
 COLUMNS = (
     Column("what", ""),
     Column(
-        "rate",
-        "MB/s",
-        ("{value:.1f} {unit} ({low:.1f} to {high:.1f})", "{value:.1f} {unit}"),
-        "MB/s",
+        "rate", "MB/s", ("{value:.1f} {unit} [{low:.1f}, {high:.1f}]", "{value:.1f} {unit}"), "MB/s"
     ),
     Column("off", "off", ("{value:.1f} {unit}",), "%"),
     Column("quota", "processors", ("{value:.3f}",)),
@@ -155,7 +152,7 @@ def extrapolated(study: StreamStudy, quota: float) -> list[Row]:
     off = past.value / predicted - 1
     print(
         f"Saturation by runs on 1 to {below} disks (used at most "
-        f"{used.value if used else 0:.0%}): {predicted:.1f} MB/s ({low:.1f} to {high:.1f})\n"
+        f"{used.value if used else 0:.0%}): {predicted:.1f} MB/s [{low:.1f}, {high:.1f}]\n"
         f"Run past it, on {most} disks: {past.value:.1f} MB/s ({past.low or 0:.1f} to "
         f"{past.high or 0:.1f}), {off:+.1%}"
     )
@@ -201,7 +198,7 @@ def run(options: argparse.Namespace, directory: Path) -> list[str]:
             rows = extrapolated(few, quota)
             off = rows[-1].cells["off"]
             if isinstance(off, Cell) and off.missed:
-                short.append("the extrapolated saturation is off by more than 15 %")
+                short.append("the extrapolated saturation is off by more than 15%")
             about = {"rounds": options.repeat, "seeds": f"seed {options.seed}"}
             save(options, COLUMNS, rows, directory=directory, **about)
     return short

@@ -12,7 +12,7 @@ known. Times are test time: virtual trials of real lengths, 15 s charged for eac
 - table4: SH08 Table 4, its D-optimal quadratic from 6, 8 and 10 of 32 samples with its binary
   search; beside it the same in logarithms, and ours. Errors are means over all 32 samples of the
   absolute difference to the truth; `covers` is the share of samples, of those not measured, whose
-  stated 95 % interval holds the truth. `sequential:N` is held to N samples, `sequential` stops by
+  stated 95% interval holds the truth. `sequential:N` is held to N samples, `sequential` stops by
   itself.
 - seeds: our design with and without its surface as the prior of each search, which SH08 §4 leaves
   to future work.
@@ -220,7 +220,7 @@ def say_fig8(done: Sequence[Mapped]) -> list[str]:
         rows.append(
             [policy]
             + [f"{item.hours / least:.2f}" for item in found]
-            + [f"{item.hours:.1f} h, {100 * item.error:.1f} %" for item in found]
+            + [f"{item.hours:.1f} h, {100 * item.error:.1f}%" for item in found]
         )
     names = [NAMES[workload] for workload in workloads]
     head = ["policy", *names, *(f"{name}: time, mean error" for name in names)]
@@ -260,7 +260,7 @@ def say_designs(done: Sequence[Mapped]) -> list[str]:
         "design",
         "policy",
         "samples",
-        "SH08 %",
+        "SH08%",
         "error %",
         "worst repeat %",
         "peaks' own %",
@@ -284,11 +284,11 @@ def say_fig9(done: Sequence[Mapped]) -> list[str]:
     by = {(item.task.accuracy, item.task.confidence): item for item in done}
     least = min(item.hours for item in done)
     rows = [
-        [f"{100 * accuracy:.0f} %"]
+        [f"{100 * accuracy:.0f}%"]
         + [f"{by[accuracy, confidence].hours / least:.2f}" for confidence in CONFIDENCES]
         for accuracy in ACCURACIES
     ]
-    head = ["accuracy", *(f"confidence {100 * c:.0f} %" for c in CONFIDENCES)]
+    head = ["accuracy", *(f"confidence {100 * c:.0f}%" for c in CONFIDENCES)]
     return [f"Fig. 9: 1.00 is {least:.1f} h.", "", *table(head, rows)]
 
 
@@ -300,13 +300,13 @@ def say_fig10(done: Sequence[Mapped]) -> list[str]:
         [policy, *(f"{by[policy, width].hours / least:.2f}" for width in WIDTHS)]
         for policy in PAPER
     ]
-    head = ["policy", *(f"s = {100 * width:.0f} %" for width in WIDTHS)]
+    head = ["policy", *(f"s = {100 * width:.0f}%" for width in WIDTHS)]
     return [f"Fig. 10: 1.00 is {least:.1f} h.", "", *table(head, rows)]
 
 
 def stored_fig8(done: Sequence[Mapped]) -> tuple[list[Column], list[Row]]:
     """Fig. 8 as it is stored; costs are shares of the paper's least on each workload."""
-    forms = ("{value:.2f} ({hours:.3g} h, {error:.1f} %)",)
+    forms = ("{value:.2f} ({hours:.3g} h, {error:.1f}%)",)
     rows: dict[str, Row] = {}
     least: dict[str, float] = {}
     for item in done:
@@ -368,12 +368,12 @@ def stored_designs(done: Sequence[Mapped]) -> tuple[list[Column], list[Row]]:
 def stored_fig9(done: Sequence[Mapped]) -> tuple[list[Column], list[Row]]:
     """Fig. 9 as it is stored."""
     least = min(item.hours for item in done)
-    rows = {a: Row(f"{100 * a:.0f}", {"accuracy": f"{100 * a:.0f} %"}) for a in ACCURACIES}
+    rows = {a: Row(f"{100 * a:.0f}", {"accuracy": f"{100 * a:.0f}%"}) for a in ACCURACIES}
     for item in done:
         key = f"c{100 * item.task.confidence:.0f}"
         rows[item.task.accuracy].cells[key] = item.hours / least
     columns = [
-        Column(f"c{100 * c:.0f}", f"confidence {100 * c:.0f} %", ("{value:.2f}",))
+        Column(f"c{100 * c:.0f}", f"confidence {100 * c:.0f}%", ("{value:.2f}",))
         for c in CONFIDENCES
     ]
     return [Column("accuracy", "accuracy"), *columns], list(rows.values())
@@ -385,7 +385,7 @@ def stored_fig10(done: Sequence[Mapped]) -> tuple[list[Column], list[Row]]:
     rows = {policy: Row(policy, {"policy": policy}) for policy in PAPER}
     for item in done:
         rows[item.task.policy].cells[f"s{100 * item.task.width_frac:.0f}"] = item.hours / least
-    columns = [Column(f"s{100 * s:.0f}", f"s = {100 * s:.0f} %", ("{value:.2f}",)) for s in WIDTHS]
+    columns = [Column(f"s{100 * s:.0f}", f"s = {100 * s:.0f}%", ("{value:.2f}",)) for s in WIDTHS]
     return [Column("policy", "policy"), *columns], list(rows.values())
 
 

@@ -51,7 +51,7 @@ MEASURES = (
 COUNT = ("{value:.0f} of {n}",)
 COLUMNS = (
     Column("load", ""),
-    Column("within", "within 5 %", COUNT),
+    Column("within", "within 5%", COUNT),
     Column("holds", "interval holds", COUNT),
     Column("median", "median error", ("{value:.1f} {unit}",), "%"),
     Column("worst", "worst", ("{value:.1f} {unit}",), "%"),
@@ -287,7 +287,7 @@ def say(row: dict[str, Any]) -> str:
         return f"nothing found beside {row['room'] / MIB:.1f} MiB"
     low, high = (f"{(row[end] or row['found']) / MIB:.1f}" for end in ("low", "high"))
     return (
-        f"{row['found'] / MIB:.1f} ({low} to {high}) beside {row['room'] / MIB:.1f} MiB, "
+        f"{row['found'] / MIB:.1f} [{low}, {high}] beside {row['room'] / MIB:.1f} MiB, "
         f"{row['found'] / row['room'] - 1:+.1%}{'' if holds(row) else ', not held'}"
     )
 

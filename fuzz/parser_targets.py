@@ -371,7 +371,7 @@ TARGETS: dict[str, Parser] = {
     "prices": Parser(
         _prices, _words("atlas=1200 EUR,boreas=800 EUR", "atlas=3,boreas=4.5"), (PriceRefused,)
     ),
-    "rule": Parser(_rule, _words("slower=5%", "slower=0.5 %"), (GateRefused,)),
+    "rule": Parser(_rule, _words("slower=5%", "slower=0.5%"), (GateRefused,)),
     "changes": Parser(_changes, _words("cores=2,disks=2,memory=1.5,network=10"), (WhatIfRefused,)),
     "secrets": Parser(
         _masked,

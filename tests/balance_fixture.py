@@ -74,7 +74,7 @@ def said_of(study: StreamStudy, machine: Machine) -> StreamBalance:
         what_if=tuple(_what_if()),
         sentences=(
             "CPU first, at 660 MB/s per processor, in sort read; then the disks.",
-            "Twice the disks would bring 2 %; twice the processors 58 %.",
+            "Twice the disks would bring 2%; twice the processors 58%.",
         ),
         not_measurable={} if machine.counted else made.NOT_COUNTED,
     )
@@ -112,7 +112,7 @@ def _scaling(
                 gained_mb_s=interval(tuple(rates - before)),
                 ideal_gain_mb_s=ideal,
                 limited_by=None if slowest == "disks" else slowest,
-                evidence=() if slowest == "disks" else (f"{slowest} was 99 % used",),
+                evidence=() if slowest == "disks" else (f"{slowest} was 99% used",),
                 utilisation=used,
             )
         )

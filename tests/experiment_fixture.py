@@ -210,7 +210,7 @@ def surface_experiment(
 
 
 def partly(experiment: Experiment, every: int = 4) -> Experiment:
-    """Take most measured cells for predicted ones, 8 % wide; the first of them for unknown."""
+    """Take most measured cells for predicted ones, 8% wide; the first of them for unknown."""
     surface = experiment.surface
     assert surface is not None
     cells: list[SurfaceCell] = []

@@ -305,7 +305,7 @@ def smooth() -> Survey:
 
 
 def drifting() -> Survey:
-    """The disk of `two_region`, slowing down by 9 % over the survey."""
+    """The disk of `two_region`, slowing down by 9% over the survey."""
     return build(
         Machine((CACHE, DISK), drift=-0.09),
         [480 * MIB],

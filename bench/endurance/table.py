@@ -11,14 +11,14 @@ from figures import Cell, Column, Content, Row, slug
 VIRTUAL_MIB_MAX = 8.0
 """More memory than this for a longer virtual time is growth; a thousandth of what it once was."""
 COUNTS = ("handles", "threads", "children", "temporary", "in_target")
-_CHANGE = ("{value:+.2f} ({low:+.2f} to {high:+.2f})", "{value:+.2f}")
+_CHANGE = ("{value:+.2f} [{low:+.2f}, {high:+.2f}]", "{value:+.2f}")
 
 COLUMNS = (
     Column("course", "course"),
     Column("looks", "looks", ("{value:.0f}",)),
     Column("memory", "memory", ("{value:.0f}",), unit=" MiB"),
-    Column("growth", "grew by, MiB (95 %)", _CHANGE),
-    Column("engine", "engine grew by, MiB (95 %)", _CHANGE),
+    Column("growth", "grew by, MiB (95% CI)", _CHANGE),
+    Column("engine", "engine grew by, MiB (95% CI)", _CHANGE),
     *(
         Column(key, title, ("{value:+.0f}",))
         for key, title in zip(

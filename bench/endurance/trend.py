@@ -3,7 +3,7 @@
 The first fifth of a course is warm-up: imports, caches, pools of the allocator. What is left is
 joined into at most 40 blocks, each told by its median, so that neighbours that hang together count
 less often. The slope is the median of the slopes of all pairs of blocks (Theil 1950, Sen 1968); its
-95 % interval is Sen's, from the variance of Kendall's S with ties. A course grows when the whole
+95% interval is Sen's, from the variance of Kendall's S with ties. A course grows when the whole
 interval lies above 0 and what the slope comes to over all that was looked at is more than a
 hundredth of the level: less than that is neither told from a warm-up that lasts, nor a harm.
 """
@@ -22,7 +22,7 @@ WARM_UP_FRAC = 0.2
 BLOCKS_MAX = 40
 GROWTH_FRAC_MAX = 0.01
 _Z = 1.959964
-"""97.5 % of a normal distribution lie below."""
+"""97.5% of a normal distribution lie below."""
 
 
 class Trend(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ def trend(values: Sequence[float]) -> Trend:
 
 
 def _interval(slopes: Sequence[float], blocks: Sequence[float]) -> tuple[float, float]:
-    """Return the slopes between which the true one lies with 95 % (Sen 1968, section 6)."""
+    """Return the slopes between which the true one lies with 95% (Sen 1968, section 6)."""
     n = len(blocks)
     ties = sum(t * (t - 1) * (2 * t + 5) for t in Counter(blocks).values())
     spread = _Z * math.sqrt(max(0, n * (n - 1) * (2 * n + 5) - ties) / 18)

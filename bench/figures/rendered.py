@@ -185,7 +185,8 @@ def say(content: Content, forms: Sequence[str], unit: str) -> str:
     known = {name: number for name, number in names.items() if number is not None}
     for form in forms:
         try:
-            return form.format(**known, **cell.also, unit=unit).strip() + _of_goal(cell, unit)
+            said = form.format(**known, **cell.also, unit=unit).strip()
+            return said.replace(" %", "%") + _of_goal(cell, unit)
         except KeyError:
             continue
     raise ValueError(f"no form of {list(forms)} can tell {cell}")
@@ -196,7 +197,7 @@ def _of_goal(cell: Cell, unit: str) -> str:
     if not ends:
         return ""
     sign = "" if len(ends) == 2 else "≤ " if cell.least is None else "≥ "
-    goal = f"{sign}{' to '.join(ends)} {unit}".strip()
+    goal = f"{sign}{' to '.join(ends)} {unit}".strip().replace(" %", "%")
     return f" (goal {goal}: **missed**)" if cell.missed else f" (goal {goal})"
 
 

@@ -88,7 +88,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rounds: int | None = None
     seeds: str = ""
     """In words: `seeds 1 to 20`."""
-    interval: str = "95 %"
+    interval: str = "95%"
     """What the ends of an interval are."""
     entered: str = ""
     """Where the figures were taken from, when no bench wrote this file."""

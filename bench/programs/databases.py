@@ -33,7 +33,7 @@ import duckdb
 base = duckdb.connect("base.duckdb")
 base.execute("SET memory_limit = '32MB'; SET threads = 1; SET temp_directory = 'spilled'")
 for column in ("a", "b", "a + b", "c"):
-    base.execute(f"SELECT {column} % 1000 AS g, sum(c) FROM t GROUP BY g").fetchall()
+    base.execute(f"SELECT {column}% 1000 AS g, sum(c) FROM t GROUP BY g").fetchall()
 """
 DUCKDB_FILL = """
 import duckdb

@@ -83,7 +83,7 @@ def row(name: str, found: Sequence[Outcome]) -> str:
     return (
         f"{name:18} n {len(found):3}"
         f"  holds {statistics.mean(item.holds for item in found):6.1%}"
-        f"  within 10 % {statistics.mean(abs(error) <= 0.1 for error in errors):6.1%}"
+        f"  within 10% {statistics.mean(abs(error) <= 0.1 for error in errors):6.1%}"
         f"  bias {statistics.mean(errors):+.1%}"
         f"  half {statistics.median(item.half_frac for item in found):.1%}"
         f"  minutes {statistics.mean(minutes):.1f}, p90 {late:.1f}"

@@ -34,30 +34,26 @@ TYPER_INTERRUPTED = 130
 """How typer ends a command that met a KeyboardInterrupt, which `Stopped` is."""
 
 COMMANDS = {
-    "survey": "Find the levels of a storage hierarchy, and what each does well.",
-    "measure": "Measure one workload: throughput, response times, and where the bytes came from.",
-    "predict": "Predict workloads from a stored survey, without measuring anything.",
-    "validate": "Measure random workloads and hold them against what the survey's models predict.",
-    "cache": "Find the page cache: its size for reads and for writes, and its write policy.",
-    "compare": "Compare surveyed systems: ratios with intervals, and a verdict where there is one.",
-    "files": "Time plain files: read, written and rewritten, over file systems, block sizes and "
-    "drives.",
-    "stream": "Stream data through the machine: scan, sort or transpose it, verified, phase by "
-    "phase.",
-    "balance": "Say which resource is the bottleneck as disks are added, and what more of it would "
-    "bring.",
-    "peak": "Find the highest load a server takes before it is too slow, at a stated confidence.",
-    "surface": "Find the peak rate over all configurations, measuring only some of them.",
-    "characterize": "Describe an application's I/O, by a trace or as it runs: five numbers, "
-    "caches, streams.",
-    "report": "Draw what is stored: one self-contained page that opens without a network.",
-    "systems": "List the stored surveys, studies and experiments, newest first.",
-    "show": "Show what is stored under an id: a survey, a study, an experiment, or one point.",
-    "export": "Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.",
-    "rm": "Remove studies from the store, with what was measured in them and studied about them.",
-    "sims": "List the simulated systems, which can be measured as directories are.",
-    "explain": "Explain a warning: what it means, how it is found, and what to do.",
-    "doctor": "Say what this machine can measure, what disturbs it, and what to install.",
+    "survey": "Survey a storage system: its levels, and throughput by workload.",
+    "measure": "Measure one workload: throughput, latency, cache hits.",
+    "predict": "Predict workloads from a stored survey, without measuring.",
+    "validate": "Measure random workloads and score a survey's predictions.",
+    "cache": "Measure page-cache capacity for reads and writes, and the write policy.",
+    "compare": "Compare surveyed systems: ratios with intervals, and verdicts.",
+    "files": "Test plain files over file systems: read, write and rewrite.",
+    "stream": "Stream data through the machine: scan, sort or transpose, verified.",
+    "balance": "Find the bottleneck as disks are added, and the gain of upgrades.",
+    "peak": "Find the peak rate of a server or disk at a latency target.",
+    "surface": "Find the peak rate over all configurations, measuring some of them.",
+    "characterize": "Characterize an application's I/O, from a trace or as it runs.",
+    "report": "Draw what is stored as one self-contained page.",
+    "systems": "List stored studies, newest first.",
+    "show": "Show a stored study or point.",
+    "export": "Export points or trials as JSON, CSV, Parquet or Arrow.",
+    "rm": "Remove studies from the store, with their points.",
+    "sims": "List the simulated systems.",
+    "explain": "Explain a warning: meaning, detection, remedy.",
+    "doctor": "Check what this machine can measure, and what disturbs it.",
 }
 """Each command and its help: the first line of its docstring, which a test holds them to. Its
 module is loaded only when its command is run, because what the commands need together takes a

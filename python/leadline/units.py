@@ -132,11 +132,33 @@ def say_span(low: str, high: str) -> str:
     return f"{low_number if low_unit == high_unit else low} to {high}"
 
 
+def say_ci(value: str, low: str, high: str, *, level: float | None = None) -> str:
+    """Write `480 MiB [465, 495]`, with `level` `480 MiB, 95% CI [465, 495]`.
+
+    The ends carry a unit only where theirs is another than the value's.
+    """
+    ends = [low, high]
+    unit = value[len(value.rstrip("%")) :] or " ".join(["", *value.split(" ")[1:]])
+    if unit and all(end.endswith(unit) for end in ends):
+        ends = [end.removesuffix(unit) for end in ends]
+    head = value if level is None else f"{value}, {say_percent(level)} CI"
+    return f"{head} [{', '.join(ends)}]"
+
+
+def say_ends(low: str, high: str) -> str:
+    """Write an interval where no value stands before it: `[465, 495] MiB`."""
+    low_number, _, low_unit = low.partition(" ")
+    high_number, _, high_unit = high.partition(" ")
+    if low_unit != high_unit:
+        return f"[{low}, {high}]"
+    return f"[{low_number}, {high_number}] {low_unit}".rstrip()
+
+
 def say_percent(frac: float, *, signed: bool = False) -> str:
-    """Write a fraction as `2.1 %`, or `-0.4 %` and `+1.2 %` when signed."""
+    """Write a fraction as `2.1%`, or `-0.4%` and `+1.2%` when signed."""
     if not math.isfinite(frac):
         return "not known"
     percent = 100 * frac
     digits = 0 if abs(percent) >= 10 else 1 if abs(percent) >= 0.1 else 2
     text = f"{percent:{'+' if signed else ''}.{digits}f}".replace("-", "\N{MINUS SIGN}")
-    return f"{text} %"
+    return f"{text}%"

@@ -31,7 +31,7 @@ def test_a_peak_comes_back_with_its_interval_and_shows_itself(
     assert 80 < found.rate_per_s.low <= found.rate_per_s.value < 100
     assert found.peak is not None
     assert found.surface is None
-    assert repr(found).startswith("tiny (workers=1) takes ")
+    assert repr(found).startswith("tiny (workers=1): peak rate ")
     assert "<th>requests/s</th>" in found._repr_html_()
     kept = leadline.open("tiny", store=store)
     assert kept.experiment == found.experiment

@@ -55,7 +55,7 @@ def test_an_ascii_terminal_gets_ascii_only() -> None:
     survey = msgspec.structs.replace(survey, sentences=sentences(survey))
     text = _shown(survey, 90, "ascii")
     assert text.isascii()
-    assert "x9.5 (9.2 to 9.8)" in text
+    assert "x9.5 [9.2, 9.8]" in text
     assert "?" not in text
 
 

@@ -124,7 +124,7 @@ def test_measure_needs_nothing_but_a_target(tmp_path: Path) -> None:
     done = leadline("measure", "sim:two-level", "--json", store=tmp_path / "s.sqlite")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["workload"]["unique_bytes"] == 256 * 2**20
-    assert done.stderr.startswith("workload: 256 MiB touched, 32 KiB requests, 50 % reads")
+    assert done.stderr.startswith("workload: 256 MiB touched, 32 KiB requests, 50% reads")
 
 
 def test_a_target_without_files_takes_the_workload_of_fios_words(tmp_path: Path) -> None:

@@ -333,7 +333,7 @@ def test_what_cannot_be_written_is_told(
 
 
 def test_a_survey_that_ended_with_its_budget_goes_on_with_a_larger_one(tmp_path: Path) -> None:
-    # The 75 % version does not cut its sizes to what a short window holds.
+    # The 75% version does not cut its sizes to what a short window holds.
     store, words = tmp_path / "store.sqlite", ("survey", "sim:ibm-3090", "--focal", "75%")
     ended = leadline(*words, "--budget", "60s", store=store)
     assert ended.returncode == 3, ended.stderr

@@ -65,9 +65,8 @@ def test_a_share_found_by_looking_says_so() -> None:
         )
     )
     assert text == (
-        "86 % of the bytes read came from the page cache, as 12,034 reads found it when they "
-        "looked just before; the device read 140 MiB and wrote 2 MiB for 0.977 GiB read and 0 B "
-        "written"
+        "86% of bytes read (page residency looked up before 12,034 reads); 0.977 GiB read and "
+        "0 B written; device: 140 MiB and 2 MiB"
     )
 
 
@@ -79,7 +78,7 @@ def test_a_share_by_counters_alone_says_that() -> None:
             provenance=Provenance(cached_share_from="device"),
         )
     )
-    assert text.startswith("50 % of the bytes read did not come from the device, by its counters")
+    assert text.startswith("50% of bytes read (device counters)")
 
 
 def test_others_reads_are_named_and_their_bookkeeping_is_not() -> None:
@@ -106,8 +105,8 @@ def test_what_could_not_be_checked_is_said() -> None:
             provenance=Provenance(unchecked=("holes: no FIEMAP here", "cachestat is refused")),
         )
     )
-    assert "how much of the bytes read was cached is not known" in text
-    assert "the device's counters cannot be read here" in text
+    assert "unknown; " in text
+    assert "device: counters cannot be read here" in text
     assert text.endswith("not checked: holes: no FIEMAP here; cachestat is refused")
 
 
@@ -132,13 +131,13 @@ def test_an_open_loop_shows_three_named_spans_and_who_fell_short() -> None:
     text = shown(changed(offered=offered, spans_us=spans), arrivals=Arrivals("poisson", 2000.0))
     order = [
         text.index(f"\n{name} ")
-        for name in ("due→submitted", "submitted→completed", "due→completed")
+        for name in ("queueing delay", "completion latency", "response time")
     ]
     assert order == sorted(order)
-    assert "p99 5.9 ms" in text.partition("due→completed")[2].partition("\n")[0]
+    assert "p99 5.9 ms" in text.partition("response time")[2].partition("\n")[0]
     assert "poisson arrivals, 2,000 requests/s, 1,912 completed" in text
-    assert "of 10,000 due 800 were late for the target, 3 for Leadline, 440 were never sent" in text
-    assert "the target fell short, by 4.4 %" in text
+    assert "of 10,000 scheduled 800 late by the target, 3 by Leadline, 440 not sent" in text
+    assert "the target fell short, by 4.4%" in text
 
 
 def test_an_offered_rate_that_was_kept_blames_nobody() -> None:
@@ -165,18 +164,18 @@ def test_an_offered_rate_that_was_kept_blames_nobody() -> None:
         (
             {"stalls": (Stall(2.31, 1.02, False), Stall(4.0, 0.2, True))},
             (
-                "nothing completed for 1.02 s from 2.31 s on, 200 ms from 4 s on (Leadline itself "
+                "no completions for 1.02 s from 2.31 s on, 200 ms from 4 s on (Leadline itself "
                 "did not run)"
             ),
         ),
         (
             {"generator": Generator(3600.0, True)},
             (
-                "83 % of the 3,600 requests/s that Leadline reaches here with the null backend: "
-                "the number is Leadline's limit, not the target's"
+                "83% of the null-backend ceiling, 3,600 requests/s: the limit is Leadline, not the "
+                "target"
             ),
         ),
-        ({"generator": Generator(30000.0, False)}, "10 % of the 30,000 requests/s"),
+        ({"generator": Generator(30000.0, False)}, "10% of the null-backend ceiling, 30,000"),
         ({"placement": Placed(True, (1, 0))}, "each worker on a processor of its own: 1 and 0"),
         ({"placement": Placed(False, ())}, "wherever the kernel put the workers"),
         (
@@ -201,9 +200,8 @@ def test_an_offered_rate_that_was_kept_blames_nobody() -> None:
                 )
             },
             (
-                "the hypervisor gave 3.0 % of a processor to others; share of the time in which "
-                "some task waited for a processor 12 %, I/O (ours included) "
-                "50 %; 3 runnable at the end"
+                "steal 3.0%; pressure (PSI some): CPU 12%, I/O (ours included) 50%; 3 tasks "
+                "runnable at the end"
             ),
         ),
         ({"clock": "tsc"}, "the processor's time-stamp counter, calibrated"),

@@ -141,8 +141,8 @@ def test_fio_as_the_engine_has_the_same_table_and_says_what_it_cannot(tmp_path: 
     assert answer["cached_share"] is None
     table = leadline("show", answer["point"], store=store).stdout
     words = " ".join(table.split())
-    assert "another engine than Leadline's does not look" in words
-    assert "nobody looked whether it was steady" in words
+    assert "device: not looked at by another engine" in words
+    assert "steadiness not checked" in words
     assert not list(target.iterdir())
 
 

@@ -134,7 +134,7 @@ def test_the_head_says_what_differs_and_nothing_else() -> None:
     ).split("[")[0]
     for said in (
         "read_frac is 0.12 instead of 0.123",
-        "1 % of the requests are random",
+        "1% of the requests are random",
         "its own kind",
     ):
         assert said in " ".join(odd.split()).replace("# ", "")

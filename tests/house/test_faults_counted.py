@@ -18,7 +18,7 @@ from attempts.kills import _alike
 from attempts.outcome import Asked, Attempt, counts
 from attempts.scene import Kept, scene
 from attempts.unsafe import around
-from faults import once, row_of, summed
+from faults import once, row_of
 from left_behind import processes_with
 
 
@@ -52,10 +52,9 @@ def test_attempts_are_counted_by_what_was_found() -> None:
         (0, 0, 0, 0),
     ]
     assert (told[1].wrong, told[1].untried) == (0, "no root")
-    assert summed(told).tried == 2
-    row = row_of(told[0])
-    assert (row.cells["survived"], row.note) == (1.0, "")
-    assert "no root" in row_of(told[1]).note
+    row = row_of("f", told)
+    assert (row.cells["kinds"], row.cells["tried"], row.cells["survived"]) == (2.0, 2.0, 1.0)
+    assert "no root" in row.note
 
 
 def test_a_family_that_ended_is_kept_and_one_that_broke_is_wrong(

@@ -123,7 +123,7 @@ def test_the_processors_that_serve_the_device_are_those_that_served_most(tmp_pat
         ({"dirty_expire_centisecs": 3000}, ("Age at which unwritten data is written back", "30 s")),
         ({"rotational": False}, ("Device says that it rotates", "no")),
         ({"cpu_mhz": 2650.4}, ("Frequency of the first processor", "2,650 MHz")),
-        ({"dirty_ratio_percent": 20}, ("Memory that unwritten data may take", "20 %")),
+        ({"dirty_ratio_percent": 20}, ("Memory that unwritten data may take", "20%")),
         ({"governor": None}, ("Frequency governor", "not known")),
         (
             {"generator_ceiling_iops_one_issuer": 22300799},

@@ -75,7 +75,7 @@ def test_json_is_the_same_document_without_raw_control_characters(
 
 
 def test_what_can_be_seen_is_left_as_it_is() -> None:
-    seen = "120 MB/s ± 2 % × 3, Größe \N{NARROW NO-BREAK SPACE}7 ⠿ 💀\nnext"
+    seen = "120 MB/s ± 2% × 3, Größe \N{NARROW NO-BREAK SPACE}7 ⠿ 💀\nnext"
     assert printable(seen) == seen
     assert printable("a\x1b[2Jb\r\u2066c") == "a?[2Jb??c"
 

@@ -55,7 +55,7 @@ def sample(count: int, seed: int, law: Law = truth) -> Sample:
 
 
 def judged(model: JointModel, law: Law = truth) -> tuple[np.ndarray, np.ndarray]:
-    """Errors of 200 unseen workloads, and whether the 90 % intervals cover the truth."""
+    """Errors of 200 unseen workloads, and whether the 90% intervals cover the truth."""
     asked = spread_out(BOX, 200, 999)
     expected = model.expect(asked)
     off = expected.ln_mb_s - law(asked)

@@ -42,7 +42,7 @@ class Mechanism(StrEnum):
     BATCH = "batch"
     """Batch jobs come and go."""
     DRIFT = "drift"
-    """Speed wanders by 6 to 15 % within a trial."""
+    """Speed wanders by 6 to 15% within a trial."""
     TWO_MODES = "two modes"
     """The cache stays cold, or the storage degraded, for whole trials."""
 

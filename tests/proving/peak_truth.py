@@ -43,7 +43,7 @@ METHOD = 1
 """Raised when what is computed here changes its meaning; old truths are then not found any more."""
 
 SE_FRAC = 0.0025
-"""Standard error of a truth, as a fraction: half of its 95 % interval is below 0.5 %."""
+"""Standard error of a truth, as a fraction: half of its 95% interval is below 0.5%."""
 
 _FIRST_SEED = 1 << 40
 """No search uses these seeds."""

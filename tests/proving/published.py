@@ -147,7 +147,7 @@ class Row:
         """Whether a sentence must say why."""
         if self.figure.policy is not None:
             return self.said != self.figure.policy
-        # As it is printed: 15.4 % reads as 15 %, and needs no sentence.
+        # As it is printed: 15.4% reads as 15%, and needs no sentence.
         return self.difference is None or abs(round(100 * self.difference)) > 100 * DIFFERENT
 
     @property
@@ -265,7 +265,7 @@ def _chosen(survey: Survey, parameter: str, region: int) -> Interval | None:
 # ---- the table ------------------------------------------------------------------------------
 
 HEAD = (
-    "| figure | published | source | role | found (95 %, n) | difference |",
+    "| figure | published | source | role | found (95%, n) | difference |",
     "|---|---|---|---|---|---|",
 )
 
@@ -303,7 +303,7 @@ def say_published(figure: Figure) -> str:
         said = f"{figure.low:g} to {figure.high:g}"
     else:
         said = f"at least {figure.low:g}" if figure.high is None else f"at most {figure.high:g}"
-    return f"{said} {figure.unit}"
+    return f"{said} {figure.unit}".replace(" %", "%")
 
 
 def say_found(row: Row) -> str:
@@ -326,4 +326,4 @@ def say_difference(row: Row) -> str:
     if ranged and row.difference == 0:
         return "within"
     percent = round(100 * row.difference)
-    return f"{percent:+d} %" if percent else "0 %"
+    return f"{percent:+d}%" if percent else "0%"

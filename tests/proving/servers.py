@@ -37,10 +37,10 @@ __all__ = [
 ]
 
 GOAL = Goal(threshold=Threshold(mean_ms=40.0))
-"""SH08 §5.3: R_sat 40 ms ± 10 %, accuracy 90 % at 95 % confidence, runs of three minutes."""
+"""SH08 §5.3: R_sat 40 ms ± 10%, accuracy 90% at 95% confidence, runs of three minutes."""
 
 PERCENTILE_GOAL = Goal(threshold=Threshold(percentile=0.95, limit_ms=120.0))
-"""95 % of the responses within 120 ms: three times R_sat, as an exponential tail has it."""
+"""95% of the responses within 120 ms: three times R_sat, as an exponential tail has it."""
 
 
 class Kind(StrEnum):
@@ -51,7 +51,7 @@ class Kind(StrEnum):
     HEAVY_TAILS = "heavy tails"
     """Service times with a Pareto tail."""
     DRIFT = "drift"
-    """Speed that wanders by 6 to 15 % within a trial."""
+    """Speed that wanders by 6 to 15% within a trial."""
     RETROGRADE = "retrograde"
     """More load, less done: service takes longer when requests have waited."""
     TWO_MODES = "two modes"

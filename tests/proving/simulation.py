@@ -48,7 +48,7 @@ class SimulatedSurvey:
         return statistics.fmean(truths)
 
     def covered_points(self) -> list[bool]:
-        """For every curve point: does its stated 95 % interval hold the truth?"""
+        """For every curve point: does its stated 95% interval hold the truth?"""
         return [p.throughput_mb_s.covers(self.true_mb_s(p)) for p in self._distinct()]
 
     def half_widths(self) -> list[float]:

@@ -16,7 +16,7 @@ from leadline.studies.workbench.experiments.read import load_experiment
 
 FOLDER = Path(__file__).parents[2] / "workloads"
 SHORT = {"run_length": "3s", "accuracy": 0.7, "deadline": "90s", "rate_start": 50, "rate_max": 900}
-"""Of an experiment: trials of 3 s and ± 30 %."""
+"""Of an experiment: trials of 3 s and ± 30%."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Files on this machine's disk become loop devices with a file system each; a blkio cgroup of the
 engine throttles every device by itself, a cpu cgroup limits its processor time. Both are held by
-the kernel to about 1 % (RECIPES §2), so what must be the limit is known beforehand.
+the kernel to about 1% (RECIPES §2), so what must be the limit is known beforehand.
 """
 
 from __future__ import annotations

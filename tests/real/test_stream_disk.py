@@ -261,7 +261,7 @@ def test_several_runs_give_an_interval_and_one_says_that_it_has_none(
     )
     told = json.loads(one.stdout)
     assert told["throughput_mb_s"] | {"value": 0} == {"value": 0, "low": None, "high": None, "n": 1}
-    assert "one run, so without an interval" in told["sentences"][0]
+    assert "one run, no interval" in told["sentences"][0]
     three = stream(
         "sort",
         data,

@@ -58,8 +58,8 @@ def test_every_code_of_the_engine_is_in_the_catalogue_with_its_severity() -> Non
         (
             Finding.of("busy_machine", foreign_frac=0.5, io_wait_frac=0.25),
             (
-                "host busy: other programs use 50 % of a processor; tasks waited for I/O in "
-                "25 % of the time (PSI); stop what else runs, or wait, and measure again"
+                "host busy: other programs use 50% of a processor; tasks waited for I/O in "
+                "25% of the time (PSI); stop what else runs, or wait, and measure again"
             ),
         ),
         (
@@ -95,8 +95,8 @@ def test_every_sentence_can_be_said_with_all_of_its_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frac", "said"), [(0.01002, "±1.01 %"), (0.0149, "±1.49 %"), (0.822, "±82.2 %")]
+    ("frac", "said"), [(0.01002, "±1.01%"), (0.0149, "±1.49%"), (0.822, "±82.2%")]
 )
 def test_a_width_above_its_target_is_not_written_as_the_target(frac: float, said: str) -> None:
     found = Finding.of("time_cap", half_width_frac=frac, accuracy_frac=0.01, runs=5)
-    assert f"{said} instead of ±1.0 %" in str(found)
+    assert f"{said} instead of ±1.0%" in str(found)

@@ -74,16 +74,20 @@ def test_the_peak_of_a_queue_is_found(policy: str) -> None:
     assert peak.verdict is PeakVerdict.FOUND, words
     assert peak.rate_per_s is not None
     assert peak.rate_per_s.value == pytest.approx(TRUTH_PER_S, rel=0.1)
-    assert "The server was the limit." in words
+    assert "Bottleneck: server." in words
 
 
 @EVERY_POLICY_LONG
 @pytest.mark.parametrize(
     ("mode", "verdict", "said"),
     [
-        ("never-saturated", PeakVerdict.NEVER_SATURATED, "was not saturated at any load"),
-        ("always-saturated", PeakVerdict.ALWAYS_SATURATED, "was saturated at every load tried"),
-        ("generator-ends-at-100", PeakVerdict.GENERATOR_LIMITED, "load generator gave out before"),
+        ("never-saturated", PeakVerdict.NEVER_SATURATED, "not saturated at any load"),
+        ("always-saturated", PeakVerdict.ALWAYS_SATURATED, "saturated at every load tried"),
+        (
+            "generator-ends-at-100",
+            PeakVerdict.GENERATOR_LIMITED,
+            "load generator is the bottleneck",
+        ),
         ("dies-at-high-load", PeakVerdict.SERVER_LOST, "died or stopped answering under load"),
         ("dies", PeakVerdict.FAILED, "it said: first line / second: cannot connect"),
     ],

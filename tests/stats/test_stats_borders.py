@@ -175,7 +175,7 @@ def test_a_fall_steeper_than_seeks_make_is_a_border(monkeypatch: pytest.MonkeyPa
 def test_a_borders_interval_is_the_resamplings_middle_wider_by_what_few_readings_hide(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Plain quantiles hold the truth of 16 readings in 90-93 % of curves (bench/borders.py)."""
+    """Plain quantiles hold the truth of 16 readings in 90-93% of curves (bench/borders.py)."""
     places, readings = noisy_curve()
     centre = np.log(fit_borders(places, readings, seed=5).borders[0].bytes.value)
     resampled = centre + np.linspace(-0.20, 0.40, 601)[:, None]

@@ -77,7 +77,7 @@ def test_a_good_range_of_fractions_is_interpolated_straight() -> None:
 def test_a_rise_is_a_twentieth_and_twice_the_noise_of_the_difference(
     xs: list[float], ys: list[float], noise: float, rising: bool
 ) -> None:
-    """Of single readings with noise 5 % that is ln 1.1519, of two against four ln 1.0905."""
+    """Of single readings with noise 5% that is ln 1.1519, of two against four ln 1.0905."""
     assert still_rising(xs, ys, noise) is rising
 
 

@@ -40,7 +40,7 @@ def test_every_reading_past_the_border_measures_what_is_held() -> None:
 
 
 def test_the_interval_holds_a_size_that_moves_from_point_to_point() -> None:
-    """Development seeds; 1.3 % is what the kernel's own count moved by."""
+    """Development seeds; 1.3% is what the kernel's own count moved by."""
     sizes = [held_bytes(looked(moves=0.013, seed=seed)) for seed in range(300)]
     covered = [size is not None and size.bytes.covers(HELD) for size in sizes]
     widths = [size.bytes.half_width_frac for size in sizes if size is not None]
@@ -147,7 +147,7 @@ def test_a_reading_far_off_by_hand() -> None:
 
 
 def test_readings_that_agree_too_well_by_hand() -> None:
-    """No less than what was expected of them, and never better than 1 % a side."""
+    """No less than what was expected of them, and never better than 1% a side."""
     found = held_bytes([CLEAN, *[clear(0.0)] * 3])
     assert found is not None
     sd = np.sqrt(0.03**2 / 3 + 0.01**2)
@@ -158,7 +158,7 @@ def test_readings_that_agree_too_well_by_hand() -> None:
 
 
 def test_chance_by_hand_and_a_reading_that_found_nothing() -> None:
-    """One read in a hundred: a share of 0.01 +- 0.01, where the kernel's own 1 % is nothing."""
+    """One read in a hundred: a share of 0.01 +- 0.01, where the kernel's own 1% is nothing."""
     one = held_bytes([CLEAN, Lookups(9000.0 * MIB, 0.01, 99)])
     none = held_bytes([CLEAN, Lookups(9000.0 * MIB, 0.0, 99)])
     assert one is not None

@@ -146,7 +146,7 @@ def test_the_share_found_weighs_by_lookups() -> None:
 def test_the_interval_covers_the_truth_whatever_differs(
     within: float, between: float, alike: float
 ) -> None:
-    """Each run claims its own noise only; five in a row must cover 92 % of the time."""
+    """Each run claims its own noise only; five in a row must cover 92% of the time."""
     random = Random(8)
     covered = 0
     for _ in range(400):

@@ -208,7 +208,7 @@ def test_twenty_lookups_tell_a_share(count: int, by: str) -> None:
 
 
 def test_a_fit_is_never_taken_for_more_exact_than_lookups_are() -> None:
-    """1.96 times 1 % a side; an interval that is wider already stays."""
+    """1.96 times 1% a side; an interval that is wider already stays."""
     narrow, moves = Interval(100.0, 99.9, 100.1, 7), math.exp(0.0196)
     for size in (narrow, Interval(100.0, None, None, 7)):
         moved = _moving(size)

@@ -3,7 +3,7 @@
 //! Values below 128 ns have a bucket each. Above, every octave `[2^e, 2^(e+1))` is split into 128
 //! buckets of equal width `2^(e−7)`. A bucket that begins at `b ≥ 2^e` is therefore at most `b/128`
 //! wide, and a value reported as the middle of its bucket is off by at most half of that:
-//! **relative error ≤ 1/256 (0.39 %)** up to 2^45 ns (9.8 hours), which is also the largest value
+//! **relative error ≤ 1/256 (0.39%)** up to 2^45 ns (9.8 hours), which is also the largest value
 //! told apart. The mean, the count and the maximum are exact. Memory is fixed and recording
 //! allocates nothing.
 

@@ -57,7 +57,7 @@ pub fn quantile_near(p: f64, near: f64) -> f64 {
 /// `level` (0.95 for the usual interval).
 ///
 /// Bisection on the exact finite sums for whole degrees of freedom (Abramowitz and Stegun,
-/// 26.7.3 and 26.7.4); above 200 degrees the sum at 200 is within 0.6 % and errs to the safe side.
+/// 26.7.3 and 26.7.4); above 200 degrees the sum at 200 is within 0.6% and errs to the safe side.
 #[must_use]
 pub fn student_t(freedom: u32, level: f64) -> f64 {
     let freedom = freedom.clamp(1, 200);

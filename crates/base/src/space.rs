@@ -63,7 +63,7 @@ fn require_room(directory: &Directory, needed: u64) -> Result<(), EngineError> {
     }
     Err(EngineError::target(format!(
         "{shown}: too little free space: {needed} bytes needed, {free} of {total} free, of which {floor} \
-        must stay free (the larger of 5 % and 1 GiB); {} bytes are missing: free them or give \
+        must stay free (the larger of 5% and 1 GiB); {} bytes are missing: free them or give \
         another directory",
         needed + floor - free.min(needed + floor)
     )))

@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let share = residency.cached_bytes(0, FILE_BYTES).unwrap_or(0) * 100 / FILE_BYTES;
             let (median, least, most) = (costs[ROUNDS / 2], costs[0], costs[ROUNDS - 1]);
             println!(
-                "{state:12} ({share:3} %), {length:7} bytes: {median:6.0} ns ({least:.0}-{most:.0})"
+                "{state:12} ({share:3}%), {length:7} bytes: {median:6.0} ns ({least:.0}-{most:.0})"
             );
         }
     }

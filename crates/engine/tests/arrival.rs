@@ -76,7 +76,7 @@ fn gaps_of_a_poisson_process_pass_kolmogorov_and_smirnov_against_the_exponential
             (law - below).abs().max((below + 1.0 / n - law).abs())
         })
         .fold(0.0, f64::max);
-    assert!(distance * n.sqrt() < 1.63, "{}: the 1 % point is 1.63", distance * n.sqrt());
+    assert!(distance * n.sqrt() < 1.63, "{}: the 1% point is 1.63", distance * n.sqrt());
 }
 
 #[test]

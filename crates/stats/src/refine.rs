@@ -9,7 +9,7 @@ use crate::model::{Hierarchy, LEVELS_REFUSED, parameters};
 use crate::readings::{Fits, Readings};
 use crate::shape::Shape;
 
-/// Logistic scale in ln U; 10 % to 90 % of the fall takes a factor of 1.1 to 9 in U.
+/// Logistic scale in ln U; 10% to 90% of the fall takes a factor of 1.1 to 9 in U.
 const WIDTH_RANGE: (f64, f64) = (0.02, 0.5);
 /// Bounds of ln(d_k / a); the lower one is a level that nobody could see.
 const LN_DELTA_RANGE: (f64, f64) = (-6.0, 12.0);
@@ -28,7 +28,7 @@ const DAMPING_RISE: f64 = 6.0;
 const RIDGE: f64 = 1e-9;
 /// A fit whose step moves no parameter further has ended: in four simulated surveys no parameter
 /// ended 2e-7 from where all iterations take it, and a seventh of the time was saved; at 1e-5 no
-/// more was saved, and a boundary moved by 0.8 %.
+/// more was saved, and a boundary moved by 0.8%.
 const SETTLED_STEP: f64 = 1e-7;
 /// ... if it did not lower the cost by more of it than this.
 const SETTLED_FALL_FRAC: f64 = 1e-10;

@@ -9,7 +9,7 @@ use crate::digest::sample::{PAGE_BYTES, Reference, is_write, place_of};
 use crate::distance::distances;
 use crate::hash::mix;
 
-/// Bins of stack distances, 1.6 % wide.
+/// Bins of stack distances, 1.6% wide.
 const BINS: Bins = Bins::per_octave(6);
 /// Parts of a sample whose differences tell its error.
 const GROUPS: usize = 8;

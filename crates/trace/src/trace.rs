@@ -17,7 +17,7 @@ use crate::readers::{self, NO_TIMES, Noted};
 use crate::record::{CALLS, Refused};
 use crate::source::{Progress, Source};
 
-/// Bins of the time between two uses of a page, in references: 3 % wide.
+/// Bins of the time between two uses of a page, in references: 3% wide.
 const REUSE_BINS: Bins = Bins::per_octave(5);
 /// A power of two for each bin of sizes within a cell.
 const CELL_SIZES: Bins = Bins::per_octave(0);

@@ -133,7 +133,7 @@ class ComparedSystems:
         return "\n".join([" against ".join(self._names), *rows])
 
     def _repr_html_(self) -> str:
-        heads = ("systems", "workload", "first", "second", "ratio (95 %)", "verdict")
+        heads = ("systems", "workload", "first", "second", "ratio (95% CI)", "verdict")
         return f"<h4>{escape(' against '.join(self._names))}</h4>{table(heads, self._rows())}"
 
     @property

@@ -79,7 +79,7 @@ class StoredStudy:
         if not isinstance(self.study, Measured):
             said = getattr(self._answer, "sentences", ())
             return f"<h4>{escape(repr(self))}</h4>" + "".join(f"<p>{escape(s)}</p>" for s in said)
-        heads = ("workload", "throughput (95 %)", "requests/s", "warnings")
+        heads = ("workload", "throughput (95% CI)", "requests/s", "warnings")
         rows = [
             (
                 say_workload(point.workload),

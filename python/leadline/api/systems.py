@@ -202,7 +202,7 @@ class SurveyedSystem:
 
     def _repr_html_(self) -> str:
         sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.survey.sentences)
-        heads = ("level", "holds", "throughput (95 %)", "scatter between runs")
+        heads = ("level", "holds", "throughput (95% CI)", "scatter between runs")
         rows = [
             (row["name"], row["holds"], row["rate"], row["noise"])
             for row in level_rows(self.survey)
@@ -327,7 +327,7 @@ class Predictions(Sequence[Predicted]):
         return "\n".join(repr(item) for item in self.items)
 
     def _repr_html_(self) -> str:
-        heads = ("workload", "throughput (95 %)", "requests/s", "response, ms", "warnings")
+        heads = ("workload", "throughput (95% CI)", "requests/s", "response, ms", "warnings")
         rows = [
             (
                 say_workload(item.workload),

@@ -52,7 +52,7 @@ def bars(
     reach = [max(float(row["x"]), float(row["high"] or 0.0)) for row in ordered]
     x = alt.X("x:Q", scale=_log_scale(ordered, reach) if log else _scale(reach), axis=axis)
     y = alt.Y("name:N", sort=[row["name"] for row in ordered], axis=None)
-    tips = tooltips(name="System", said="95 %")
+    tips = tooltips(name="System", said="95% CI")
     placed = [row | {"end": end} for row, end in zip(ordered, reach, strict=True)]
     chart = alt.Chart(values(placed))
     banded = [row for row in placed if row["low"] is not None and row["high"] is not None]

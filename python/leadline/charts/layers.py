@@ -44,14 +44,14 @@ def point_row(point: CurvePoint, parameter: str) -> dict[str, Any]:
 
 
 def curve_layers(curve: Curve, x: alt.X, y: alt.Y) -> list[AnyChart]:
-    """Return faint raw readings, 95 % error bars, the line and the means, back to front."""
+    """Return faint raw readings, 95% error bars, the line and the means, back to front."""
     rows = [point_row(point, curve.parameter) for point in curve.points]
     raw = [
         {"x": point.x, "y": reading, "where": row["where"], "reading": f"{reading:,.4g} MB/s"}
         for point, row in zip(curve.points, rows, strict=True)
         for reading in point.readings_mb_s
     ]
-    tips = tooltips(where="At", rate="Throughput (95 %)", readings="From")
+    tips = tooltips(where="At", rate="Throughput (95% CI)", readings="From")
     raw_tips = tooltips(where="At", reading="One reading")
     means = alt.Chart(values(rows))
     bars = [row for row in rows if row["low"] is not None and row["high"] is not None]
@@ -80,14 +80,14 @@ def _error_bars(bars: list[dict[str, Any]], x: alt.X, y: alt.Y) -> list[AnyChart
 
 
 def good_band(curve: Curve, x: alt.X) -> list[AnyChart]:
-    """Shade the workloads that reach 75 % of the curve's best (CP94 Fig. 4)."""
+    """Shade the workloads that reach 75% of the curve's best (CP94 Fig. 4)."""
     if curve.good_low is None or curve.good_high is None:
         return []
     row = {"low": curve.good_low, "high": curve.good_high}
     words = f"{say_value(curve.parameter, curve.good_low)} to " + say_value(
         curve.parameter, curve.good_high
     )
-    tip = alt.Tooltip("words:N", title="75 % of the best or more")
+    tip = alt.Tooltip("words:N", title="75% of the best or more")
     chart = alt.Chart(values([row | {"words": words}]))
     return [
         chart.mark_rect(style="good").encode(
@@ -103,7 +103,7 @@ def focal_mark(curve: Curve, x: alt.X, y: alt.Y) -> list[AnyChart]:
     near = [point for point in curve.points if abs(point.x - at) <= 1e-6 * max(1.0, at)]
     if near:
         row = point_row(near[0], curve.parameter) | {"what": "focal point"}
-        tips = tooltips(what="This is the", where="At", rate="Throughput (95 %)")
+        tips = tooltips(what="This is the", where="At", rate="Throughput (95% CI)")
         return [alt.Chart(values([row])).mark_point(style="focal").encode(x=x, y=y, tooltip=tips)]
     if not _inside(at, curve):
         return []

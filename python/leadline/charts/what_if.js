@@ -63,17 +63,19 @@ const leadlineWhatIf = (() => {
     ? Number(count.toPrecision(3)).toLocaleString("en-US") : three(count);
 
   const sayValue = (parameter, value) => {
-    if (parameter.endsWith("_frac")) return `${three(100 * value)} %`;
+    if (parameter.endsWith("_frac")) return `${three(100 * value)}%`;
     if (parameter === "process_num") return value === 1 ? "1 process" : `${value} processes`;
     return sayBytes(value);
   };
 
-  const saySpan = (low, high) => {
-    const [, unitLow] = low.split(" "), [, unitHigh] = high.split(" ");
-    return `${unitLow === unitHigh ? low.split(" ")[0] : low} to ${high}`;
+  // leadline/units.py: say_ci behind a value, say_ends where none stands before it.
+  const sayRange = ({ low, high }, say, value) => {
+    const ends = [say(low), say(high)], unitOf = (text) => text.split(" ").slice(1).join(" ");
+    const unit = unitOf(value ?? ends[0]);
+    if (ends.some((end) => unitOf(end) !== unit)) return `[${ends.join(", ")}]`;
+    const bare = `[${ends.map((end) => end.split(" ")[0]).join(", ")}]`;
+    return value === undefined && unit ? `${bare} ${unit}` : bare;
   };
-
-  const sayRange = ({ low, high }, say) => saySpan(say(low), say(high));
 
   // ---- one prediction: leadline/models/predictor.py --------------------------------------------
 
@@ -151,7 +153,7 @@ const leadlineWhatIf = (() => {
       find(name).textContent = value;
       find(`${name}-range`).textContent = range;
     };
-    say("throughput", sayRate(rate.value), sayRange(rate, sayRate));
+    say("throughput", sayRate(rate.value), sayRange(rate, sayRate, sayRate(rate.value)));
     find("run").textContent = sayRange(found.run_throughput_mb_s, sayRate);
     say("requests", `${sayCount(middle)} /s`, sayRange(requests, sayCount));
     say("response", saySeconds(workload.process_num / middle), sayRange(seconds, saySeconds));
@@ -175,7 +177,7 @@ const leadlineWhatIf = (() => {
 
   const row = (parameter, x, found) => {
     const { value, low, high } = found.throughput_mb_s;
-    const rate = `${sayRate(value)} (${sayRange(found.throughput_mb_s, sayRate)})`;
+    const rate = `${sayRate(value)} ${sayRange({ low, high }, sayRate, sayRate(value))}`;
     return { x, y: value, low, high, region: found.region, where: sayValue(parameter, x), rate };
   };
 

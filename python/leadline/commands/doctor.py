@@ -27,7 +27,7 @@ def command(
     ] = ".",
     json: Json = False,
 ) -> None:
-    """Say what this machine can measure, what disturbs it, and what to install.
+    """Check what this machine can measure, and what disturbs it.
 
     Example: leadline doctor /data
     """

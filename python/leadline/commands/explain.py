@@ -22,7 +22,7 @@ _Code = Annotated[
 
 
 def command(context: typer.Context, code: _Code = None, json: Json = False) -> None:
-    """Explain a warning: what it means, how it is found, and what to do.
+    """Explain a warning: meaning, detection, remedy.
 
     Example: leadline explain littles_law; leadline explain "host busy"
     """

@@ -32,7 +32,7 @@ def command(
         typer.Option(metavar="json|csv|parquet|arrow", help="Default: by FILE's ending."),
     ] = None,
 ) -> None:
-    """Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.
+    """Export points or trials as JSON, CSV, Parquet or Arrow.
 
     Example: leadline export 3f2a5b58 -o points.csv
     """

@@ -49,7 +49,7 @@ def command(
         typer.Option(metavar="DIR", help="Also save every chart as SVG in this directory."),
     ] = None,
 ) -> None:
-    """Draw what is stored: one self-contained page that opens without a network.
+    """Draw what is stored as one self-contained page.
 
     Example: leadline report data -o page.html
     """

@@ -26,7 +26,7 @@ def command(
         bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can answer.")
     ] = False,
 ) -> None:
-    """Remove studies from the store, with what was measured in them and studied about them.
+    """Remove studies from the store, with their points.
 
     Example: leadline rm 3f2a5b58 --yes
     """

@@ -42,7 +42,7 @@ def command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show what is stored under an id: a survey, a study, an experiment, or one point.
+    """Show a stored study or point.
 
     Example: leadline show 3f2a5b58
     """

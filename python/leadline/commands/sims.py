@@ -12,7 +12,7 @@ from leadline.terminal.talk import put_json, show, talk
 
 
 def command(context: typer.Context, json: Json = False) -> None:
-    """List the simulated systems, which can be measured as directories are.
+    """List the simulated systems.
 
     Example: leadline sims; leadline survey sim:hp-730
     """

@@ -25,7 +25,7 @@ HEADS = ("id", "kind", "system", "target", "started (UTC)", "took", "measured", 
 
 
 def command(context: typer.Context, json: Json = False) -> None:
-    """List the stored surveys, studies and experiments, newest first.
+    """List stored studies, newest first.
 
     Example: leadline systems
     """

@@ -43,7 +43,7 @@ NORMAL_CV = 0.616
 FIXED_BELOW_CV = NORMAL_CV / 2
 """Sizes that vary less than this are nearer to one fixed size than to the normal ones."""
 ALIKE = 0.045
-"""Largest distance at which a bssplit is Leadline's normal sizes: two of its slices of 2 %."""
+"""Largest distance at which a bssplit is Leadline's normal sizes: two of its slices of 2%."""
 _READS = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}
 
 

@@ -23,10 +23,10 @@ SPLIT_MAX = 64
 BS_DEFAULT = "4k"
 _REQUEST_BYTES_MAX = 2**31
 _SLICES = 100
-"""Percentages are whole numbers, so 1 % is the finest slice of a distribution."""
+"""Percentages are whole numbers, so 1% is the finest slice of a distribution."""
 _SLICE_POINTS = 64
 _SINGLES = 2 * SPLIT_MAX - _SLICES
-"""Slices of 1 % that the upper end gets; the rest are paired, so that the entries are 64."""
+"""Slices of 1% that the upper end gets; the rest are paired, so that the entries are 64."""
 _SCALE_MIN, _SCALE_MAX = 0.02, 1e6
 """Bounds of the scale, in granules and in granules of the cap: every size 1, every size capped."""
 
@@ -180,11 +180,11 @@ def law_split(law: str, size_mean: int, unique_bytes: int, granule_bytes: int) -
     """Return a law's sizes as at most 64 (bytes, percent) pairs of the same mean.
 
     `law` is normal, exponential or lognormal. The CV of those of CV 1 comes out a little smaller,
-    because the longest 1 % is one size: 0.99 and 0.97 of long ones.
+    because the longest 1% is one size: 0.99 and 0.97 of long ones.
 
-    The distribution is cut into slices of 1 % (the upper 28) and 2 % (the rest); each stands for
+    The distribution is cut into slices of 1% (the upper 28) and 2% (the rest); each stands for
     its mean, rounded to granules so that the error is handed to the next slice. The mean of the
-    pairs differs from `size_mean` by at most 1 % of a granule, unless all requests are alike.
+    pairs differs from `size_mean` by at most 1% of a granule, unless all requests are alike.
     """
     # Here and below: half a second that `import leadline.engine` would pay for a rare need.
     from scipy.optimize import brentq  # noqa: PLC0415
@@ -226,7 +226,7 @@ def mean_of_fitting(split: Split, unique_bytes: int) -> float:
 
 
 def _slice_means(law: str, scale: float, most: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the mean of each 1 % of the sizes, in granules; the mean of all grows with scale."""
+    """Return the mean of each 1% of the sizes, in granules; the mean of all grows with scale."""
     from scipy.special import ndtr, ndtri  # noqa: PLC0415 - see normal_split
 
     points = _SLICES * _SLICE_POINTS

@@ -2,8 +2,8 @@
 
 fio's side is options.c, init.c and lib/zipf.c (3.33): the rank of `zipf:theta` is multiplied by an
 odd number and taken modulo the places. Where their number is a power of two each has one rank, as
-here; elsewhere several ranks share a place and others have none: of 1,000 places 69 % are never
-asked for, of 1,536 29 %, of 5,000 22 % (`fio --write_iolog`). A zone of `zoned:60/10:…` is a whole
+here; elsewhere several ranks share a place and others have none: of 1,000 places 69% are never
+asked for, of 1,536 29%, of 5,000 22% (`fio --write_iolog`). A zone of `zoned:60/10:…` is a whole
 percent of the requests in a whole percent of the file, as here.
 """
 

@@ -69,7 +69,7 @@ def fitting_ramp_s(ramp_s: float, workload: Workload, arrivals: Arrivals, second
 def write_job(workload: Workload, run: FioRun | None = None) -> str:
     """Write a fio job file (fio 3.33); comments at the top say what differs.
 
-    Rounding: fractions to 1 % (and 1 % random for several processes that would all be sequential),
+    Rounding: fractions to 1% (and 1% random for several processes that would all be sequential),
     normal sizes to at most 64 lengths of the same mean (see `normal_split`), think time to 1 µs,
     rates to whole requests (Poisson) or bytes (constant) per second, process and direction.
 
@@ -201,7 +201,7 @@ def _pattern(workload: Workload, differences: list[str]) -> list[str]:
     if sequential == 100 and workload.process_num > 1:
         sequential -= IN_STEP_RANDOM_PERCENT
         differences.append(
-            f"{IN_STEP_RANDOM_PERCENT} % of the requests are random, because fio's processes all "
+            f"{IN_STEP_RANDOM_PERCENT}% of the requests are random, because fio's processes all "
             "begin at byte 0 and would walk in step; Leadline's begin at places of their own"
         )
     kind = {0: "write", 100: "read"}.get(reads, "rw")

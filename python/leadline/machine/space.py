@@ -28,7 +28,7 @@ class Space(msgspec.Struct, frozen=True):
 
     @property
     def floor_bytes(self) -> int:
-        """What must stay free: the larger of 5 % of the file system and 1 GiB."""
+        """What must stay free: the larger of 5% of the file system and 1 GiB."""
         return max(int(self.total_bytes * FLOOR_FRAC), FLOOR_BYTES)
 
     @property
@@ -91,7 +91,7 @@ def keep_floor(
     raise TargetRefused(
         f"{shown}: somebody else writes to this file system: while Leadline laid out its data, "
         f"{format_bytes(space.free_bytes)} of {format_bytes(space.total_bytes)} were left free, "
-        f"and {format_bytes(space.floor_bytes)} must stay free (the larger of 5 % and 1 GiB); the "
+        f"and {format_bytes(space.floor_bytes)} must stay free (the larger of 5% and 1 GiB); the "
         f"layout was stopped and is removed: free some space, or {advice}"
     )
 
@@ -135,5 +135,5 @@ def require_room(
     raise TargetRefused(
         f"{shown}: too little free space: {format_bytes(space.free_bytes)} of "
         f"{format_bytes(space.total_bytes)} free, {format_bytes(needed_bytes)} needed, and "
-        f"{format_bytes(space.floor_bytes)} must stay free (the larger of 5 % and 1 GiB); {rest}"
+        f"{format_bytes(space.floor_bytes)} must stay free (the larger of 5% and 1 GiB); {rest}"
     )

@@ -201,7 +201,7 @@ MULTIPLIED = ("size_mean", "read_frac", "process_num", "seq_frac")
 
 INTERACTION = 0.66
 """Standard deviation of ln throughput per lesser effect, from random workloads on the simulated
-machines of the paper: 90 % intervals cover 87 to 94 % on each (docs/concepts/prediction.md)."""
+machines of the paper: 90% intervals cover 87 to 94% on each (docs/concepts/prediction.md)."""
 
 INTERACTION_WEIGHT = 2.0
 """How much min(effect, effect)^2 the survey's own readings off the curves must show, summed, to

@@ -80,7 +80,7 @@ def parse_dedup(text: str | float) -> float:
     """
     share = parse_share(text) if isinstance(text, str) else text
     if not 0 <= share <= 1:
-        raise ValueError(f"a share of {share:g} of the data: it is 0 to 1 (0 % to 100 %)")
+        raise ValueError(f"a share of {share:g} of the data: it is 0 to 1 (0% to 100%)")
     return share
 
 

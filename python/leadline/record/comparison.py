@@ -1,7 +1,7 @@
 """Two or more systems held against each other (METHODS §4): what differs, what is faster, for what.
 
 A ratio is always A over B of throughput, so above 1 says that A is the faster one. Every interval
-holds 95 % by itself; a verdict also answers for all the other verdicts of the same document.
+holds 95% by itself; a verdict also answers for all the other verdicts of the same document.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ComparedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     p_value: float | None
     """Of the hypothesis that both are equally fast, by itself; None without a ratio."""
     verdict: Verdict
-    """Holm's procedure over all verdicts of the document keeps the chance of any wrong one at 5 %.
+    """Holm's procedure over all verdicts of the document keeps the chance of any wrong one at 5%.
     """
     verdict_alone: Verdict
     """What the ratio's own interval says, had this been the only question."""
@@ -180,7 +180,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the second system may replace the first."""
 
     slower_frac: float
-    """0.05: slower by 5 % is too much."""
+    """0.05: slower by 5% is too much."""
     failed: bool
     failures: tuple[GateFailure, ...]
     undecided: tuple[str, ...]

@@ -121,7 +121,7 @@ def _grouped(number: float) -> str:
 def _raised_percent(frac: float) -> str:
     """Round up, so that what is above a limit is not written as the limit."""
     digits = 2 if frac < 0.1 else 1
-    return f"{math.ceil(100 * frac * 10**digits - 1e-9) / 10**digits:.{digits}f} %"
+    return f"{math.ceil(100 * frac * 10**digits - 1e-9) / 10**digits:.{digits}f}%"
 
 
 _NOUNS = ("call", "disk", "line", "program", "request", "stream", "thread", "trial")
@@ -132,9 +132,9 @@ def _counting(noun: str) -> Callable[[float], str]:
 
 
 _WRITTEN: Mapping[str, Callable[[float], str]] = {
-    "percent": lambda frac: f"{100 * frac:.1f} %",
+    "percent": lambda frac: f"{100 * frac:.1f}%",
     "raised percent": _raised_percent,
-    "whole percent": lambda frac: f"{100 * frac:.0f} %",
+    "whole percent": lambda frac: f"{100 * frac:.0f}%",
     "grouped": _grouped,
     "mb_s": format_rate,
     "share": say_percent,

@@ -1,6 +1,6 @@
 """What a recorded curve says, and whether its intervals can tell: read alike by survey and report.
 
-Two throughputs are compared by their ratio. Its 95 % interval is recovered from the two intervals
+Two throughputs are compared by their ratio. Its 95% interval is recovered from the two intervals
 on the log scale (MOVER: Zou and Donner, "Construction of confidence limits about effect measures",
 Statistics in Medicine 27, 2008): with ln ratio d = a - b,
     low  = d - sqrt((a - a_low)^2 + (b_high - b)^2),
@@ -36,7 +36,7 @@ def told_drift(drift: Interval | None) -> Interval | None:
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The ratio of two throughputs with its 95 % interval, absent when a side has none."""
+    """The ratio of two throughputs with its 95% interval, absent when a side has none."""
 
     ratio: float
     low: float | None
@@ -73,9 +73,9 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
     to_best: Comparison
     """Throughput at the best x over that at the least x."""
     level_x: float
-    """Least x from which every reading up to the best stays at 95 % of the best or above."""
+    """Least x from which every reading up to the best stays at 95% of the best or above."""
     rising: bool
-    """The largest x is the best and is shown to be more than 5 % above the one before it."""
+    """The largest x is the best and is shown to be more than 5% above the one before it."""
     to_last: Comparison
     """Throughput at the largest x over the best: below 1 and shown when it falls again."""
 

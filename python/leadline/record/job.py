@@ -52,7 +52,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     measure_s_min: float = 1.0
     measure_s_max: float = 5.0
     accuracy: float = 0.05
-    """Measuring ends when the 95 % interval's half-width is below this share of the mean; at 0 the
+    """Measuring ends when the 95% interval's half-width is below this share of the mean; at 0 the
     window is the longest."""
     total_s_max: float = 60.0
     """Bound of the whole job, prepare included."""

@@ -11,7 +11,7 @@ from leadline.record.workload import Interval, Workload
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """Throughput of one workload as a model of one system expects it.
 
-    Both intervals hold 95 %; `n` is the number of readings the model rests on. Response times and
+    Both intervals hold 95%; `n` is the number of readings the model rests on. Response times and
     rates follow from the throughput: requests per second are throughput / size_mean, and by
     Little's law a request takes process_num x queue_depth / requests per second.
     """

@@ -120,7 +120,7 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     shortfall_frac: float
     """Share of the rate that was not kept, 0 or more."""
     fell_short: Literal["target", "generator"] | None
-    """Who, when more than 3 % are missing."""
+    """Who, when more than 3% are missing."""
 
 
 class CacheEvents(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,7 +220,7 @@ class Generator(msgspec.Struct, frozen=True):
 
     ceiling_iops: float
     bound: bool
-    """Whether this run is within 20 % of it."""
+    """Whether this run is within 20% of it."""
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):

@@ -83,7 +83,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[CurvePoint, ...]
     focal: Workload
     good_low: float | None
-    """Least x whose throughput reaches 75 % of the curve's maximum (CP94 §7's shaded range)."""
+    """Least x whose throughput reaches 75% of the curve's maximum (CP94 §7's shaded range)."""
     good_high: float | None
 
 
@@ -145,7 +145,7 @@ class DriftStep(msgspec.Struct, frozen=True):
     """A change of the whole system at one moment, as when burst credits are spent."""
 
     change_frac: Interval
-    """-0.4 when it fell by 40 %."""
+    """-0.4 when it fell by 40%."""
     after_s: float
     """When the last reading before it began, in seconds of the survey's clock."""
     before_s: float
@@ -179,7 +179,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     noise_frac: dict[str, float]
     """Run-to-run standard deviation as a fraction, per region name."""
     accuracy_frac: float | None
-    """What the budget bought: median half-width of the points' 95 % intervals."""
+    """What the budget bought: median half-width of the points' 95% intervals."""
     settled: bool
     """False when the focal vector still moved at the step limit."""
     cross_check_bytes: tuple[float, ...]

@@ -88,7 +88,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     throughput_mb_s: float
     low_mb_s: float | None
     high_mb_s: float | None
-    """95 % interval of the mean of the readings taken; None for what states none."""
+    """95% interval of the mean of the readings taken; None for what states none."""
     error_frac: float
     """Prediction over measured mean, less 1; the error is its absolute value."""
     level: float | None
@@ -169,7 +169,7 @@ class ModelScore(msgspec.Struct, frozen=True, kw_only=True):
     bias_frac: Interval
     """Median of the signed errors."""
     coverage: tuple[Covered, ...]
-    """Of the 50, 90 and 95 % intervals; empty for what states none."""
+    """Of the 50, 90 and 95% intervals; empty for what states none."""
     by_parameter: tuple[ParameterError, ...]
     by_place: tuple[PlaceError, ...]
 

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from leadline.record.findings import Comparison
 from leadline.record.survey import Border, DriftStep, Region
 from leadline.record.workload import FRACTIONS, PARAMETERS, SIZES, Interval, Workload
-from leadline.units import format_bytes, format_rate, format_seconds, say_percent, say_span
+from leadline.units import format_bytes, format_rate, format_seconds, say_ci, say_percent
 
 PARAMETER_TITLES = {
     "unique_bytes": "Working set",
@@ -24,33 +24,37 @@ FRACTION_ENDS = {"read_frac": ("reads", "writes"), "seq_frac": ("sequential", "r
 
 
 def say_interval(number: Interval, write: Callable[[float], str]) -> str:
-    """Write a number with its interval where it has one: `5.03 ms (4.96 to 5.1 ms)`."""
+    """Write a number with its interval where it has one: `5.03 ms [4.96, 5.1]`."""
     if number.low is None or number.high is None:
         return write(number.value)
-    return f"{write(number.value)} ({say_span(write(number.low), write(number.high))})"
+    return say_ci(write(number.value), write(number.low), write(number.high))
 
 
 def say_rate(rate: Interval, *, level: bool = False) -> str:
-    """Write `310 MB/s (305 to 316 MB/s)`; `level` adds `95 %`."""
+    """Write `310 MB/s [305, 316]`; with `level` `310 MB/s, 95% CI [305, 316]`."""
     return _with_interval(rate, format_rate, level=level)
 
 
 def say_bytes(size: Interval, *, level: bool = False) -> str:
-    """Write `480 MiB (465 to 495 MiB)`; `level` adds `95 %`."""
+    """Write `480 MiB [465, 495]`; with `level` `480 MiB, 95% CI [465, 495]`."""
     return _with_interval(size, format_bytes, level=level)
 
 
 def say_border(border: Border) -> str:
-    """Write `480 MiB (465 to 495 MiB), from hit ratio`: where a level ends, and what shows it."""
-    basis = "hit ratio" if border.basis == "counted" else "throughput"
-    return f"{say_bytes(border.bytes)}, from {basis}"
+    """Write `480 MiB [465, 495], from hit ratio`: where a level ends, and what shows it."""
+    return f"{say_bytes(border.bytes)}, from {say_basis(border.basis)}"
+
+
+def say_basis(basis: str) -> str:
+    """Say what shows a boundary: what was counted, or the throughput."""
+    return "hit ratio" if basis == "counted" else "throughput"
 
 
 def _with_interval(number: Interval, write: Callable[[float], str], *, level: bool) -> str:
     if number.low is None or number.high is None:
         return f"{write(number.value)} (no interval, {say_count(number.n, 'reading')})"
-    span = say_span(write(max(0.0, number.low)), write(number.high))
-    return f"{write(number.value)} ({span}{', 95 %' if level else ''})"
+    ends = write(max(0.0, number.low)), write(number.high)
+    return say_ci(write(number.value), *ends, level=0.95 if level else None)
 
 
 def say_time(seconds: float, *, simulated: bool = False) -> str:
@@ -59,12 +63,12 @@ def say_time(seconds: float, *, simulated: bool = False) -> str:
 
 
 def say_half_width(frac: float) -> str:
-    """Write half an interval's width as `±2.1 %`; one that tells nothing has no number."""
-    return f"±{say_percent(frac)}" if frac <= 1.0 else "more than ±100 %"
+    """Write half an interval's width as `±2.1%`; one that tells nothing has no number."""
+    return f"±{say_percent(frac)}" if frac <= 1.0 else "more than ±100%"
 
 
 def say_share(share: Interval) -> str:
-    """Write a fraction with its interval where it has one: `2.1 % (1.8 to 2.4 %)`."""
+    """Write a fraction with its interval where it has one: `2.1% [1.8, 2.4]`."""
     return say_interval(share, say_percent)
 
 
@@ -74,32 +78,32 @@ def say_number(value: float) -> str:
 
 
 def say_step(step: DriftStep) -> str:
-    """Write a step: `fell by 40 % (38 to 42 %) at about 6 min into the survey`."""
+    """Write a step: `fell by 40% [38, 42] at about 6 min into the survey`."""
     change = step.change_frac
     way = "fell" if change.value < 0 else "rose"
     at_s = step.at_s if step.at_s < 60 else 60.0 * round(step.at_s / 60)
-    text = f"{way} by {say_percent(abs(change.value))}"
+    fell = say_percent(abs(change.value))
     if change.low is not None and change.high is not None:
         low, high = sorted((abs(change.low), abs(change.high)))
-        text += f" ({say_span(say_percent(low), say_percent(high))})"
-    return f"{text} at about {format_seconds(at_s)} into the survey"
+        fell = say_ci(fell, say_percent(low), say_percent(high))
+    return f"{way} by {fell} at about {format_seconds(at_s)} into the survey"
 
 
 def say_change(change: Interval) -> str:
-    """Write a relative change with its interval: `-0.4 % (-1.2 to +0.4 %)`."""
+    """Write a relative change with its interval: `-0.4% [-1.2, +0.4]`."""
     value = say_percent(change.value, signed=True)
     if change.low is None or change.high is None:
         return f"{value} (no interval, {say_count(change.n, 'reading')})"
     low, high = say_percent(change.low, signed=True), say_percent(change.high, signed=True)
-    return f"{value} ({say_span(low, high)})"
+    return say_ci(value, low, high)
 
 
 def say_times(comparison: Comparison) -> str:
-    """Write a ratio with its interval: `×3.1 (2.9 to 3.3)`."""
+    """Write a ratio with its interval: `×3.1 [2.9, 3.3]`."""
     value = f"×{_digits(comparison.ratio)}"
     if comparison.low is None or comparison.high is None:
         return value
-    return f"{value} ({_digits(comparison.low)} to {_digits(comparison.high)})"
+    return say_ci(value, _digits(comparison.low), _digits(comparison.high))
 
 
 def _digits(value: float) -> str:
@@ -113,11 +117,11 @@ def say_count(count: int, noun: str) -> str:
 
 
 def say_value(parameter: str, x: float) -> str:
-    """Write one value of a parameter for a table or a tooltip: `64 KiB`, `75 %`, `8`."""
+    """Write one value of a parameter for a table or a tooltip: `64 KiB`, `75%`, `8`."""
     if parameter in SIZES:
         return format_bytes(x)
     if parameter in FRACTIONS:
-        return f"{100 * x:.3g} %"
+        return f"{100 * x:.3g}%"
     return f"{x:.0f}"
 
 
@@ -133,7 +137,7 @@ def say_workload_at(parameter: str, x: float) -> str:
     if x in (0.0, 1.0):
         end = kind if x == 1.0 else other
         return f"only {end}" if parameter == "read_frac" else f"only {end} requests"
-    return f"{100 * x:.3g} % {kind}"
+    return f"{100 * x:.3g}% {kind}"
 
 
 def say_level(name: str, level: str | float) -> str:

@@ -33,7 +33,7 @@ def declared(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, Any]]:
 
 
 class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A number with its 95 % confidence interval and the count it rests on.
+    """A number with its 95% confidence interval and the count it rests on.
 
     `low` and `high` are None when the count allows no interval; nothing is filled in.
     """

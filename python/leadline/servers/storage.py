@@ -265,7 +265,7 @@ def _generator_short(result: EngineResult) -> str | None:
     bound = result.generator is not None and result.generator.bound
     if bound and offered.shortfall_frac > _SHORT_FRAC:
         return (
-            f"{offered.completed_per_s:.4g} requests/s are within 20 % of the most that Leadline "
+            f"{offered.completed_per_s:.4g} requests/s are within 20% of the most that Leadline "
             "reaches on this machine with the null backend: the storage may be faster"
         )
     return None

@@ -2,7 +2,7 @@
 
 A kernel without device mapper still has btrfs, whose raid0 lays 64 KiB stripes over its devices.
 Each is held to a number of requests per second by the block layer (blk-throttle), which keeps it to
-about 1 % (RECIPES §2). Only what reaches a disk is throttled: the page cache in front of them is
+about 1% (RECIPES §2). Only what reaches a disk is throttled: the page cache in front of them is
 the machine's, unless the server's is capped.
 """
 

@@ -29,7 +29,7 @@ from leadline.stats.resampling import bootstrap
 
 _STRETCH = 1.15
 """Widening, in ln C, of the bootstrap's interval: with some 16 readings its plain quantiles cover
-the truth in 90-93 % of curves (bench/borders.py), as residual bootstraps of few points do."""
+the truth in 90-93% of curves (bench/borders.py), as residual bootstraps of few points do."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def fit_borders(
     margin_bic: float = EVIDENCE_MARGIN,
     count: int | None = None,
 ) -> BorderFit:
-    """Find the boundaries of a curve of throughput over `unique_bytes`, with 95 % intervals.
+    """Find the boundaries of a curve of throughput over `unique_bytes`, with 95% intervals.
 
     Repeated x are separate readings. `reading_sd_frac` weighs readings against each other and
     says what noise to expect before any residual is seen. `count` fixes the number of boundaries

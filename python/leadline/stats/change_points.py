@@ -1,6 +1,6 @@
 """Model-free cross-check of the boundaries: best piecewise-constant fit by dynamic programming.
 
-Generic change-point detection misplaces cache sizes (13-60 % median error against 1-5 % of the
+Generic change-point detection misplaces cache sizes (13-60% median error against 1-5% of the
 hit-ratio fit, LITERATURE §2.2), because time beyond a cache still rises. It is reported beside
 the fitted boundaries and decides nothing.
 """

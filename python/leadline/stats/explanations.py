@@ -31,7 +31,7 @@ NOISE_PRIOR_FRAC = 0.03
 NOISE_PRIOR_DF = 3.0
 """Weak prior on the noise, so that few readings on a fitted curve do not look exact."""
 SLOPE_PRIOR_SD = (0.05, 0.10)
-"""Priors of the weak slopes of hits and misses: 12 % and 26 % per decade of unique_bytes."""
+"""Priors of the weak slopes of hits and misses: 12% and 26% per decade of unique_bytes."""
 _HUBER_SIGMAS = 2.5
 _KEPT = 10
 """Fits refined per number of boundaries."""

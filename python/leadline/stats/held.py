@@ -22,9 +22,9 @@ CLEAR_SHARE = 0.8
 """Below it a reading lies clearly beyond what the cache holds, by a factor of 1.25."""
 FAR_SD, STALE_SD = 0.01, 0.08
 """How far share x U is off beside chance, as fractions: the kernel's own count of a full cache
-moves by 1 % between the points of one survey; and pages of larger workloads before stay for a while
-in the place of this one's, the more the nearer it is to the boundary (times the share squared): 3 %
-beyond a full cache of 120 MiB 109 were found, and 50 % beyond one of 91 MiB 82, 84, 88, 89, 90 and
+moves by 1% between the points of one survey; and pages of larger workloads before stay for a while
+in the place of this one's, the more the nearer it is to the boundary (times the share squared): 3%
+beyond a full cache of 120 MiB 109 were found, and 50% beyond one of 91 MiB 82, 84, 88, 89, 90 and
 92."""
 CLEAR_MIN = 2
 """So many readings clearly beyond it, and those nearer are not asked."""
@@ -52,7 +52,7 @@ class Held:
     """What a cache holds."""
 
     bytes: Interval
-    """95 %."""
+    """95%."""
     evidence_bic: float
     """BIC gained over a share that is the same however much data there is."""
 

@@ -17,10 +17,10 @@ from leadline.record import Interval
 
 CONFIDENCE = 0.95
 PRIOR_SD_FRAC = 0.03
-"""Run-to-run sd expected before anything is measured; CP94 Fig. 15 has 2, 3, 3 and 5 %."""
+"""Run-to-run sd expected before anything is measured; CP94 Fig. 15 has 2, 3, 3 and 5%."""
 PRIOR_DF = 0.3
 """Weight of that expectation in degrees of freedom. More would cover too little on a machine
-with 10 % noise, less would leave a single replicate pair with a t quantile of 12.7."""
+with 10% noise, less would leave a single replicate pair with a t quantile of 12.7."""
 
 ALIKE = 0.5
 """Correlation taken to hold between a run and the next. What disturbs a shared machine lasts longer

@@ -1,7 +1,7 @@
 """Several runs of one workload as one answer, with the interval that their spread supports.
 
 A run knows its own noise only. On a shared machine the same run a second later differs by more
-(measured here: 8 % between runs that each claim 4 %), so an interval from within one run covers
+(measured here: 8% between runs that each claim 4%), so an interval from within one run covers
 the truth less than half the time. Several runs show the spread between them; the interval is the
 one of `intervals.reading_interval`, widened because runs in a row are alike. Everything counted
 adds up, response times come from the merged histograms, and what one run found wrong is said of
@@ -112,7 +112,7 @@ def _latency(parts: Sequence[OperationSummary]) -> LatencyUs:
 
 
 def _merged(parts: Sequence[OperationSummary], histogram: Sequence[tuple[int, int]]) -> LatencyUs:
-    """Mean and maximum are exact; percentiles are bucket middles, off by 0.4 % at most."""
+    """Mean and maximum are exact; percentiles are bucket middles, off by 0.4% at most."""
     known = [(part.operations, part.latency_us) for part in parts if part.latency_us is not None]
     operations = sum(count for count, _ in known)
     most = max(latency.max for _, latency in known)

@@ -27,7 +27,7 @@ UNIFORM_MAX = 4
 """Exponentials of one class of uses; a fifth changed no miss ratio of Zipf's law by 0.003."""
 GOOD_ENOUGH = 0.0015
 """Largest error of the survival curve at which no further exponential is tried, and this over the
-root of the requests, for as much is chance (Kolmogorov and Smirnov at about 10 %):"""
+root of the requests, for as much is chance (Kolmogorov and Smirnov at about 10%):"""
 BY_CHANCE = 1.2
 LOOP_SHARE_MIN = 0.01
 """Of the uses: a smaller peak is no loop."""

@@ -30,7 +30,7 @@ def say_fact(value: Any, unit: str) -> str:
 
 _UNIT_WRITERS: dict[str, Callable[[Any], str]] = {
     "bytes": format_bytes,
-    "percent": lambda value: f"{value:g} %",
+    "percent": lambda value: f"{value:g}%",
     "microseconds": lambda value: format_seconds(value / 1e6),
     "centiseconds": lambda value: format_seconds(value / 100),
     "MHz": lambda value: f"{value:,.0f} MHz",

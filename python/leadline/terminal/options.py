@@ -62,8 +62,7 @@ def share_between(low: float, high: float) -> Callable[[str | float], float]:
         value = parse_share(text)
         if not low <= value <= high:
             raise ValueError(
-                f"{text!r} is not between {low:g} and {high:g} ({100 * low:g} % to "
-                f"{100 * high:g} %)"
+                f"{text!r} is not between {low:g} and {high:g} ({100 * low:g}% to {100 * high:g}%)"
             )
         return value
 
@@ -96,7 +95,7 @@ MaxBytes = Annotated[
         parser=reader(positive_bytes),
         metavar="SIZE",
         help="Most data to lay out on the target, what lies there at one time; requests write "
-        "over it again and again: --max-written limits that.  [default: all but 5 % of the file "
+        "over it again and again: --max-written limits that.  [default: all but 5% of the file "
         "system, at least 1 GiB]",
     ),
 ]

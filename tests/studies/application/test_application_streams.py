@@ -1,6 +1,6 @@
 """What is found in traces of planted streams: their weights, sizes, data, and misses.
 
-Tuned on seeds 1 to 100, of which 99 have every stream within 10 %; the seeds here are others.
+Tuned on seeds 1 to 100, of which 99 have every stream within 10%; the seeds here are others.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def test_the_answer_is_led_by_the_five_numbers_and_drawn_with_its_misses(
     done = leadline("characterize", "--trace", str(trace), "-o", str(page), store=store)
     assert done.returncode == 0, done.stderr
     first = " ".join(done.stdout.split("\n\n")[1].split())
-    for number in ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num"):
+    for number in ("working set", "mean request", "reads", "sequential", "mean queue depth"):
         assert number in first
     assert "warning: block trace" in done.stdout
     drawn = page.read_text(encoding="utf-8")
@@ -124,12 +124,12 @@ def test_a_sampled_miss_ratio_is_told_with_its_error() -> None:
         ),
         points=(msgspec.structs.replace(point, lru_error=None),),
     )
-    assert "misses 50 % under LRU" in say_caches(whole)
+    assert ": LRU 50%;" in say_caches(whole)
     sampled = msgspec.structs.replace(whole, rate=0.1, points=(point,))
-    assert "misses 50 % ± 2.0 % under LRU" in say_caches(sampled)
+    assert ": LRU 50% ± 2.0%;" in say_caches(sampled)
     beyond = msgspec.structs.replace(point, cache_bytes=2**30)
     blind = msgspec.structs.replace(whole, rate=0.1, points=(beyond,))
-    assert "the sample tells nothing of caches so small" in say_caches(blind)
+    assert "the sample covers no cache so small" in say_caches(blind)
 
 
 def refused(path: Path | str, said: str, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_whole_seconds_first_touches_and_block_traces_are_described_with_a_warni
     said = warned(text(tmp_path / "tencent.csv", lines), tmp_path)
     assert "gaps" in said["times in whole seconds"]
     assert "strace -f -y -ttt -T" in said["block trace"]
-    assert "100 % of the references are the first" in said["compulsory misses"]
+    assert "100% of the references are the first" in said["compulsory misses"]
 
 
 def test_no_times_and_lines_that_make_no_sense_are_described_with_a_warning(tmp_path: Path) -> None:

@@ -93,8 +93,8 @@ def test_every_survey_says_what_it_knows_of_the_file_cache(tmp_path: Path) -> No
     done = leadline("survey", "sim:decstation-5000-sprite", "--name", "sprite", store=store)
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
-    assert "Page cache: it holds" in words
-    assert "The two sizes differ" in words
+    assert "Page cache, reads: " in words
+    assert "Reads over writes: ×" in words
     assert "Write policy: write-back" in words
     found = json.loads(leadline("show", "sprite", "--json", store=store).stdout)["file_cache"]
     assert found["reads"]["bytes"]["value"] == pytest.approx(20e6, rel=0.15)

@@ -74,7 +74,7 @@ def test_two_sizes_are_found_with_or_without_the_devices_counters(seen: bool) ->
     assert found.reads.memory_frac is not None
     assert found.reads.memory_frac.value == pytest.approx(0.5, rel=0.1)
     assert found.policy is WritePolicy.CANCELLING
-    assert "The two sizes differ" in found.sentences[0]
+    assert "Reads over writes: ×3" in found.sentences[0]
 
 
 def test_a_write_through_cache_holds_reads_alone() -> None:
@@ -140,7 +140,7 @@ def test_what_was_measured_too_little_or_never_outgrown_is_said() -> None:
     flat = points(lambda _: 0.0, lambda _: 0.0)
     found = find_file_cache(flat, memory_bytes=None, seed=1)
     assert found.reads.bytes is None
-    assert "no boundary was found up to 1 GiB of reads alone" in found.reads.reason
+    assert "no boundary found up to 1 GiB of reads alone" in found.reads.reason
     assert "None" not in " ".join(found.sentences)
 
 

@@ -50,8 +50,8 @@ def test_windows_tell_the_cost_with_the_evidence() -> None:
     assert found.cost_frac.covers(0.75)
     assert found.working_reach == pytest.approx(0.8)
     assert found.resting_reach == pytest.approx(0.001, rel=0.1)
-    assert "costs 75 %" in found.sentence
-    assert "80 % and 0.1 % of the bytes asked" in found.sentence
+    assert "cost: 75%" in found.sentence
+    assert "80% and 0.1% of the bytes asked" in found.sentence
 
 
 def test_the_windows_at_the_edge_of_a_stretch_are_left_out() -> None:
@@ -87,7 +87,7 @@ def test_what_was_not_seen_is_not_told(windows: list[Window], reason: str) -> No
     found = cost_of_windows(WRITES, windows)
     assert found.verdict == "inconclusive"
     assert reason in found.reason
-    assert found.sentence.startswith("Writeback: cost inconclusive: ")
+    assert found.sentence.startswith("Writeback cost: inconclusive: ")
 
 
 def test_pairs_that_the_device_does_not_tell_apart_say_nothing() -> None:

@@ -151,7 +151,7 @@ def test_bands_stay_inside_the_axes() -> None:
 @pytest.mark.parametrize(
     ("curves", "said"),
     [
-        ([LOCAL, REMOTE], "Writes cost server the most: its reads are ×20 (19.4 to 21) as fast"),
+        ([LOCAL, REMOTE], "Writes cost server the most: its reads are ×20 [19.4, 21] as fast"),
         ([LOCAL, access("even", (99.0, 100.0))], "whose writes cost most cannot be told"),
         ([LOCAL, access("noisy", (50.0, 100.0), spread=3.0)], "cost most cannot be told"),
         ([REMOTE, access("too", (1.0, 20.0))], "whose writes cost most cannot be told"),
@@ -166,7 +166,7 @@ def test_the_costliest_writes_are_named_only_where_shown(
 
 def test_the_gap_between_local_and_server_is_told_at_both_ends() -> None:
     subtitle = " ".join(access_chart([LOCAL, REMOTE]).to_dict(validate=False)["title"]["subtitle"])
-    assert "×5.0 (" in subtitle
-    assert "with only reads and ×100 (" in subtitle
+    assert "×5.0 [" in subtitle
+    assert "with only reads and ×100 [" in subtitle
     alone = " ".join(access_chart([LOCAL]).to_dict(validate=False)["title"]["subtitle"])
     assert "through a server" not in alone

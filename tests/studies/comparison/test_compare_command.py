@@ -33,7 +33,7 @@ def test_facts_come_before_the_ratios_and_the_faster_system_is_named(store: Path
     done = leadline("compare", "hp-730", "sparcstation-1plus", "--workload", INSIDE, store=store)
     assert done.returncode == 0, done.stderr
     differs, facts = done.stdout.index("What differs"), done.stdout.index("HP/UX 8.07")
-    assert differs < facts < done.stdout.index("hp-730 faster on 1 of 1 workload")
+    assert differs < facts < done.stdout.index("1 workload: hp-730 faster 1")
     asked = ("compare", "hp-730", "sparcstation-1plus", "--workload", INSIDE, "--json")
     (pair,) = json.loads(leadline(*asked, store=store).stdout)["pairs"]
     assert pair["verdict"] == "a"

@@ -129,7 +129,7 @@ def test_a_step_counts_instead_of_the_drift_it_looks_like() -> None:
     drift = Interval(-0.2, -0.25, -0.15, 12)
     survey = msgspec.structs.replace(still(), drift_step=step, drift_frac=drift)
     assert disturbed(survey).ln == pytest.approx(-math.log(0.6))
-    assert [*map(str, disturbed(survey).findings)] == ["it became 40 % slower meanwhile"]
+    assert [*map(str, disturbed(survey).findings)] == ["it became 40% slower meanwhile"]
 
 
 @pytest.mark.parametrize(

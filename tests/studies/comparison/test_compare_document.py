@@ -77,7 +77,7 @@ def test_many_questions_take_a_doubtful_verdict_away_and_say_what_it_was_alone()
     together = compare_systems(pair, Terms(crowd))
     first = together.pairs[0]
     assert (first.verdict, first.verdict_alone) == ("inconclusive", "b")
-    assert first.ratio == alone.ratio, "each interval holds 95 % by itself"
+    assert first.ratio == alone.ratio, "each interval holds 95% by itself"
     assert together.expected_by_chance == pytest.approx(1.0)
 
 

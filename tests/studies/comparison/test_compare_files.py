@@ -57,7 +57,7 @@ def test_a_gate_is_written_for_ci_and_still_ends_with_its_code(
     document = json.loads(leadline(*words, "--json", store=frozen).stdout)
     assert states.count("failure") == len(document["gate"]["failures"]) > 0
     assert states.count("skipped") == len(document["gate"]["undecided"]) > 0
-    assert text.read_text("utf-8").startswith("**Gate failed** (slower by more than 5.0 % fails)\n")
+    assert text.read_text("utf-8").startswith("**Gate failed** (slower by more than 5.0% fails)\n")
     again = leadline(*words, *files, store=frozen)
     assert again.returncode == 2
     assert "--force" in again.stderr

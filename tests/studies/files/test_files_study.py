@@ -43,7 +43,7 @@ def test_a_file_is_written_before_it_is_written_over_and_read() -> None:
 
 @pytest.mark.long
 def test_intervals_cover_the_truth() -> None:
-    """Four programs, three kept runs, 80 studies: 95 % must be near 95 %."""
+    """Four programs, three kept runs, 80 studies: 95% must be near 95%."""
     covered = total = 0
     for seed in range(80):
         tests = ScriptedTests(lambda *_: 5e5, noise_frac=0.1)
@@ -227,10 +227,10 @@ def test_a_study_without_a_size_is_not_gone_on_with() -> None:
 def test_runs_that_differ_and_reads_from_the_cache_are_suspect() -> None:
     tests = ScriptedTests(lambda *_: 5e5, cached_share=0.4)
     rows = study_of(tests, ONE).rows
-    assert rows[0].suspect == ("40 % of the file lay in the page cache",)
+    assert rows[0].suspect == ("40% of the file lay in the page cache",)
     assert not rows[1].suspect
     served = study_of(ScriptedTests(lambda *_: 5e5, device_share=0.5), ONE).rows
-    assert served[0].suspect == ("a block device gave 50 % of what was read",)
+    assert served[0].suspect == ("a block device gave 50% of what was read",)
     shaky = study_of(ScriptedTests(lambda *_: 5e5, noise_frac=0.5), ONE, runs=8)
     assert all("differ" in row.suspect[0] for row in shaky.rows)
     assert "numbers_starred" in [each.code for each in shaky.findings]
@@ -268,7 +268,7 @@ def test_nothing_is_called_faster_on_equal_systems() -> None:
         tests.chance.seed(seed)
         said = " ".join(study_of(tests, MATRIX, runs=4).sentences)
         wrong += "as fast" in said or "times" in said
-    assert wrong <= 24 * 0.25, wrong  # five kinds of sentences, each wrong in 5 % at most
+    assert wrong <= 24 * 0.25, wrong  # five kinds of sentences, each wrong in 5% at most
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_balance_says_what_gives_out_first(store: Path) -> None:
     done = leadline("balance", "atlas", store=store)
     assert done.returncode == 0, done.stderr
     assert "CPU" in done.stdout
-    assert "twice the disks would bring nothing" in " ".join(done.stdout.split())
+    assert "doubling disks: no gain" in " ".join(done.stdout.split())
 
 
 def test_balance_as_json_compares_systems(store: Path) -> None:
@@ -39,9 +39,7 @@ def test_balance_as_json_compares_systems(store: Path) -> None:
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert [one["system"] for one in document["systems"]] == ["atlas", "boreas"]
-    assert "boreas takes 130 MB/s per processor before I/O path saturates" in " ".join(
-        document["compared"]
-    )
+    assert "boreas 130 MB/s per processor, limited by I/O path" in " ".join(document["compared"])
     firsts = {
         (one["kernel"], one["phase"]): one["first"] for one in document["systems"][0]["balances"]
     }

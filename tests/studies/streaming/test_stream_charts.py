@@ -191,7 +191,7 @@ def test_a_clusters_reads_cross_the_io_bus_again() -> None:
     bars = {row["group"]: row["y"] for row in chart.rows("gain")}
     assert bars["sort read"] == pytest.approx(2.5, rel=0.01)
     assert bars["scan read"] == pytest.approx(1.0, rel=0.01)
-    assert "within 1 %" in chart.words
+    assert "within 1%" in chart.words
 
 
 def test_utilisation_has_a_line_for_each_resource_that_was_measured(boreas: StreamBalance) -> None:

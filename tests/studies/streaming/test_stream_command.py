@@ -222,10 +222,7 @@ def test_a_run_is_held_against_capacities_of_the_same_minute(tmp_path: Path) -> 
     assert kept.documents[-1] == study
     # 200 MB in 2 s, and disks that give 200 MB/s: half of what could be.
     assert stream_document(study)["bound_mb_s"] == pytest.approx(200.0)
-    assert (
-        study.sentences[1]
-        == "That is 50 % of the 200 MB/s that the disks of this machine would allow."
-    )
+    assert study.sentences[1] == "Bound: 50% of 200 MB/s, by disks."
 
 
 def test_without_room_for_capacities_there_is_no_bound_but_a_run(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_the_step_where_it_stops() -> None:
     gains = [step.gained_mb_s.value for step in scaling.steps]
     assert gains == pytest.approx([520, 520, 276, 0], abs=30)
     assert [step.ideal_gain_mb_s for step in scaling.steps] == pytest.approx([520] * 4, rel=0.05)
-    assert "CPU saturates" in scaling.sentence
+    assert "bottleneck: CPU" in scaling.sentence
 
 
 def test_time_that_nothing_explains_is_said_so() -> None:
@@ -89,7 +89,7 @@ def test_time_that_nothing_explains_is_said_so() -> None:
     scaling = scaling_of(balance_of(slow), "scan", "read")
     assert scaling is not None
     assert scaling.limited_by is None
-    assert "nothing that is measured is used up" in scaling.sentence
+    assert "no measured resource is used up" in scaling.sentence
 
 
 def true_rate(machine: Machine, resource: Resource, phase: str) -> float:
@@ -138,8 +138,8 @@ def test_the_order_of_bottlenecks() -> None:
     balance = sort_read(balance_of(scaling_study(ATLAS)))
     assert balance.first == "cpu"
     assert balance.order[:2] == ("cpu", "disks")
-    assert "CPU first" in balance.sentence
-    assert "twice the disks would bring nothing" in balance.sentence
+    assert "CPU 656 MB/s, then disks" in balance.sentence
+    assert "doubling disks: no gain" in balance.sentence
     path = next(one for one in balance.saturations if one.resource == "io_path")
     assert path.at_least, "a path that was never seen saturated has no place in the order"
     assert "io_path" not in balance.order
@@ -161,7 +161,7 @@ def test_without_capacities_nothing_is_made_up() -> None:
 
 def test_the_sentence_says_what_the_answer_is() -> None:
     said = balance_of(scaling_study(ATLAS))
-    assert said.sentences[0].startswith("Bottleneck: CPU, in sort write")
+    assert said.sentences[0].startswith("Bottleneck: CPU, sort write")
     assert said.processors == 2
     assert said.disks == 4
 

@@ -1,4 +1,4 @@
-"""The five sentences say what the intervals show, and nothing that they do not."""
+"""The five lines say what the intervals show, and nothing that they do not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from leadline.studies.survey.sentences import sentences
         made.empty(),
     ],
 )
-def test_every_survey_is_answered_in_five_sentences(survey: Survey) -> None:
+def test_every_survey_is_answered_in_five_lines(survey: Survey) -> None:
     answer = sentences(survey)
     assert len(answer) == 5
     assert all(text.endswith(".") and "nan" not in text and "None" not in text for text in answer)
@@ -36,60 +36,54 @@ def test_every_survey_is_answered_in_five_sentences(survey: Survey) -> None:
 
 def test_two_levels_name_the_cache_its_size_with_interval_and_the_cap() -> None:
     assert sentences(made.two_region())[0] == (
-        "Two levels: the page cache holds 485 MiB (466 to 499 MiB, 95 %), beyond it the disk. "
-        "The boundary is from throughput. "
-        "The page cache was capped at 512 MiB for this survey."
+        "Page cache: 485 MiB, 95% CI [466, 499]; disk beyond (2 levels; from throughput; page "
+        "cache capped at 512 MiB)."
     )
 
 
 def test_the_sprite_reads_faster_only_on_the_middle_plateau() -> None:
     text = sentences(made.three_region())[3]
-    mix = text[text.index("Reads against writes") : text.index("Sequential against")]
-    assert "in the page cache reads are ×4.1" in mix
-    assert "no significant difference in the write cache" in mix
-    assert sentences(made.three_region())[0].startswith("Three levels: the write cache holds 5.05")
+    mix = text[text.index("Reads over writes") : text.index("Sequential over")]
+    assert "page cache ×4.1" in mix
+    assert "write cache no significant difference" in mix
+    assert sentences(made.three_region())[0].startswith("Write cache: 5.05 MiB, 95% CI [")
 
 
 def test_more_processes_without_gain_are_said_once_for_all_levels() -> None:
     text = sentences(made.three_region())[3]
-    assert text.startswith(
-        "More processes: in the write cache, in the page cache and on the disk no gain shown"
-    )
+    assert text.startswith("Concurrency: write cache, page cache and disk no significant gain from")
 
 
 def test_a_smooth_slope_is_one_level_and_still_says_how_far_it_falls() -> None:
     text = sentences(made.smooth())[0]
-    assert re.match(r"One level, the disk, on a smooth slope: no boundary shown .* ×6\.\d \(", text)
+    assert re.match(r"One level, disk, smooth slope: no boundary from .* ×6\.\d \[", text)
     assert "slope" not in sentences(made.one_region())[0]
 
 
-def test_drift_is_said_as_a_size_and_a_way() -> None:
-    assert (
-        "the system slowed down during the survey by 8.8 % (7.1 to 10 %)"
-        in (sentences(made.drifting())[4])
-    )
-    assert "no drift shown: −0.4 % (−1.2 to +0.4 %)" in sentences(made.two_region())[4]
+def test_drift_is_said_as_a_change() -> None:
+    assert "; drift: −8.8% [−10, −7.1]" in sentences(made.drifting())[4]
+    assert "no significant drift: −0.4% [−1.2, +0.4]" in sentences(made.two_region())[4]
 
 
 def test_an_interval_that_tells_nothing_is_not_told_as_a_number() -> None:
-    """An aborted survey of a slow disk: a drift of -46 % (-100 to +282109 %), ±911 %."""
+    """An aborted survey of a slow disk: a drift of -46% [-100, +282109], ±911%."""
     survey = msgspec.structs.replace(
         made.two_region(), drift_frac=Interval(-0.46, -1.0, 2821.09, 3), accuracy_frac=9.11
     )
     sure = sentences(survey)[4]
-    assert "intervals are more than ±100 % at the median" in sure
-    assert "drift cannot be told" in sure
-    assert drift_title(survey) == "Drift cannot be told"
+    assert "median 95% CI half-width more than ±100%" in sure
+    assert "drift unknown" in sure
+    assert drift_title(survey) == "Drift unknown"
     known = msgspec.structs.replace(survey, drift_frac=Interval(0.1, -0.3, 0.9, 3))
-    assert "no drift shown: +10 % (−30 to +90 %)" in sentences(known)[4]
-    assert drift_title(known) == "No drift shown: +10 % (−30 to +90 %)"
+    assert "no significant drift: +10% [−30, +90]" in sentences(known)[4]
+    assert drift_title(known) == "No significant drift: +10% [−30, +90]"
 
 
 def test_what_a_stopped_survey_did_not_measure_is_said_so() -> None:
     answer = sentences(made.stopped())
-    assert "on the disk not measured" in answer[2]
+    assert "disk not measured" in answer[2]
     assert "stopped early, after 23 of 264 planned points" in answer[4]
-    assert "had not settled" in answer[4]
+    assert "focal points not settled" in answer[4]
 
 
 def test_best_and_worst_of_equal_workloads_are_not_told_apart() -> None:
@@ -106,16 +100,16 @@ def test_best_and_worst_of_equal_workloads_are_not_told_apart() -> None:
     flat = msgspec.structs.replace(survey.unique_bytes_curve, points=points)
     same = msgspec.structs.replace(survey, unique_bytes_curve=flat, families=())
     assert sentences(same)[1] == (
-        "Best and worst workloads: no significant difference among 4 workloads."
+        "Fastest and slowest: no significant difference among 4 workloads."
     )
 
 
 def test_a_curve_still_rising_at_its_end_is_not_said_to_level_off() -> None:
     text = sentences(made.two_region())[2]
     cache, disk = text.split(";")
-    assert "levelling off at about 256 KiB" in cache
-    assert disk.rstrip(".").endswith("still rising at the largest measured")
-    assert "levelling" not in disk
+    assert "level from 256 KiB" in cache
+    assert disk.rstrip(".").endswith("still rising")
+    assert "level from" not in disk
 
 
 def test_a_ratio_is_shown_only_when_its_interval_excludes_one() -> None:

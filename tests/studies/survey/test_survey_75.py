@@ -1,4 +1,4 @@
-"""CP94 section 7: the vector at 75 % of everything is found, said, and its curves measured."""
+"""CP94 section 7: the vector at 75% of everything is found, said, and its curves measured."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_a_clean_survey_has_no_warnings() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (BOUND, "generator-bound: 2 of 10 points are within 20 % of what Leadline itself"),
+        (BOUND, "generator-bound: 2 of 10 points are within 20% of what Leadline itself"),
         (
             SHIFT,
             (

@@ -82,7 +82,7 @@ def test_one_border_of_two_is_a_border_and_a_survey_without_one_has_none() -> No
     assert is_noise(model.at(at(200)), LOUD)
     edge = RegionBounds(MIB, 120 * MIB, 0), RegionBounds(120 * MIB, 900 * MIB, 0)
     edged = NoiseModel(told((10, QUIET), (300, LOUD)), edge)
-    assert is_noise(edged.at(at(138)), QUIET, LOUD), "15 % off is near"
+    assert is_noise(edged.at(at(138)), QUIET, LOUD), "15% off is near"
     assert is_noise(edged.at(at(139)), LOUD)
     alone = NoiseModel(told((10, QUIET), (300, LOUD)), REGIONS[:1])
     assert is_noise(alone.at(at(20)), QUIET)

@@ -147,7 +147,7 @@ def test_the_75_percent_point_is_found_for_every_parameter_at_once() -> None:
     surveyor = surveyed(begin, noise=0.005)
     survey = explain(begin, surveyor.points)
     focal: Workload = survey.regions[0].focal
-    assert focal.unique_bytes == pytest.approx(561 * MIB, rel=0.25), "75 %, past the cache's end"
+    assert focal.unique_bytes == pytest.approx(561 * MIB, rel=0.25), "75%, past the cache's end"
     assert focal.seq_frac == 0.0, "sequential does nothing inside the cache"
     assert focal.process_num <= 2, "processes do little there"
     assert survey.settled or any("settled" in str(found) for found in survey.findings)

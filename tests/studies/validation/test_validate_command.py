@@ -183,7 +183,7 @@ def test_the_readings_are_about_the_truth_and_so_the_scores_are(
         true_errors.append(abs(forecast.throughput_mb_s / truths[row.workload] - 1))
         assert row.measured_mb_s is not None
         scored_errors.append(abs(forecast.throughput_mb_s / row.measured_mb_s - 1))
-    # Readings have 2 % of noise: the mean of thirty moves by 0.004, a median by several times that.
+    # Readings have 2% of noise: the mean of thirty moves by 0.004, a median by several times that.
     assert mean(scored_errors) == pytest.approx(mean(true_errors), abs=0.02)
     score = found.score("product")
     assert score is not None
@@ -194,7 +194,7 @@ def test_the_readings_are_about_the_truth_and_so_the_scores_are(
     drift = found.drift_frac
     assert drift is not None
     assert drift.low is not None
-    # One of twenty 95 % intervals leaves out what is true; of such twice as wide one of 10,000.
+    # One of twenty 95% intervals leaves out what is true; of such twice as wide one of 10,000.
     assert abs(drift.value) < 2 * (drift.value - drift.low)
 
 

@@ -246,7 +246,7 @@ def test_an_error_of_no_parameter_is_seldom_blamed_on_one() -> None:
         said = predictions(start, 0.1, scattered(seed))
         score, _ = scored(start, points, said)
         blamed += any((item.chance or 1.0) <= 0.05 for item in score.by_parameter)
-    assert blamed <= 6, "5 % of 40 are 2; 6 or fewer in 99 of 100 such tests"
+    assert blamed <= 6, "5% of 40 are 2; 6 or fewer in 99 of 100 such tests"
 
 
 def test_holm_adjusts_for_all_and_keeps_the_order() -> None:
@@ -401,7 +401,7 @@ def test_a_system_that_stayed_is_seldom_said_to_have_moved() -> None:
         _, together = focal_drifts(start, measured(start, noisy(seed + 100, 0.02)))
         assert together is not None
         wrong += not together.covers(0.0)
-    assert wrong <= 7, "5 % of 60 are 3"
+    assert wrong <= 7, "5% of 60 are 3"
 
 
 def test_one_of_several_regions_must_move_by_more_than_chance_allows_them_all() -> None:

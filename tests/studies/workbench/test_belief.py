@@ -73,7 +73,7 @@ SIMULATED: list[tuple[int, dict[str, Any], float]] = [
 def test_the_peak_is_that_of_the_simulated_server(
     workers: int, trouble: dict[str, Any], true_per_s: float
 ) -> None:
-    """Nothing is fitted: the server's own numbers give its peak to 6 %."""
+    """Nothing is fitted: the server's own numbers give its peak to 6%."""
     servers = servers_of(workers, 0.008, 1.0, **trouble)
     found = math.exp(log_peak(servers, MEAN, 180.0, 5.0)[0])
     assert found == pytest.approx(true_per_s, rel=0.06)
@@ -234,7 +234,7 @@ def test_moves_follow_what_a_trial_says() -> None:
 
 
 def test_the_models_own_error_is_part_of_the_peak() -> None:
-    """Of one server known exactly, the peak is 0.8 % higher than the model's, with an sd of 2 %."""
+    """Of one server known exactly, the peak is 0.8% higher than the model's, with an sd of 2%."""
     posterior = Posterior(MEAN, 180.0, 1, None)
     posterior._warm_up_s = 5.0
     posterior._particles = np.zeros((COUNT, DIMENSIONS))

@@ -114,7 +114,7 @@ def test_what_a_trial_costs_besides_its_window_is_learnt_from_those_measured() -
     ],
 )
 def test_found_means_as_accurate_as_was_asked(rate: Interval | None, verdict: PeakVerdict) -> None:
-    """Whatever a policy thinks of its trials: ± 10 % of the rate, or it is not found."""
+    """Whatever a policy thinks of its trials: ± 10% of the rate, or it is not found."""
     found = told(Climb(rate=rate))
     assert found.verdict is verdict
     assert found.rate_per_s == rate
@@ -202,7 +202,7 @@ def test_three_failures_in_a_row_and_no_fewer_end_a_search() -> None:
 def test_a_generator_that_falls_short_twice_lowers_the_ceiling(
     offered_per_s: float | None, ceiling_per_s: float
 ) -> None:
-    """To 95 % of what it offered, or to half where it does not say less than was asked."""
+    """To 95% of what it offered, or to half where it does not say less than was asked."""
     policy = Climb(msgspec.structs.replace(GOAL, rate_max_per_s=10.0))
     asked = policy.ask()
     assert isinstance(asked, TrialRequest)

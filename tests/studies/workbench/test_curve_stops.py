@@ -87,7 +87,7 @@ def answer(curve: Curve) -> PeakRate:
 def test_it_stops_at_the_error_asked_for_and_a_part_of_it_while_trials_are_few(
     half: float, trials: int, settled: bool
 ) -> None:
-    """± 10 % asked: 8.5 % is enough before the eighth trial, 10 % from then on."""
+    """± 10% asked: 8.5% is enough before the eighth trial, 10% from then on."""
     asked = searched(PEAKS[half], trials).ask()
     assert isinstance(asked, PeakRate) is settled
     if isinstance(asked, PeakRate):
@@ -95,7 +95,7 @@ def test_it_stops_at_the_error_asked_for_and_a_part_of_it_while_trials_are_few(
 
 
 def test_it_stops_at_the_accuracy_that_was_asked_and_no_other() -> None:
-    """± 1 % is known: enough for 2 % after five trials, not for 1.1 % until the eighth."""
+    """± 1% is known: enough for 2% after five trials, not for 1.1% until the eighth."""
     for error, trials, settled in ((0.02, 5, True), (0.011, 5, False), (0.011, 8, True)):
         goal = Goal(threshold=GOAL.threshold, accuracy=1 - error)
         asked = searched(PEAKS[0.01], trials, goal).ask()
@@ -163,7 +163,7 @@ def test_who_gives_up_on_trials_of_two_kinds_says_that_no_one_rate_answers() -> 
 
 
 def test_loads_are_near_the_middle_of_the_posterior_and_long_once_it_is_narrow() -> None:
-    """Between its quantiles of 35 and 65 %: 0.385 standard deviations either way."""
+    """Between its quantiles of 35 and 65%: 0.385 standard deviations either way."""
     wide, narrow = searched(PEAKS[0.4], 4).ask(), searched(PEAKS[0.1005], 4).ask()
     for asked, half, seconds in ((wide, 0.4, 30.0), (narrow, 0.1005, 60.0)):
         assert isinstance(asked, TrialRequest)
@@ -273,7 +273,7 @@ def test_a_load_that_the_server_was_lost_at_is_tried_once_more() -> None:
 
 
 def test_a_server_that_is_lost_close_above_what_it_holds_has_no_peak_to_be_told() -> None:
-    """15 % apart is close enough."""
+    """15% apart is close enough."""
     near = answer(after((157.0, 12.0), (180.0, None), (180.0, None)))
     assert (near.verdict, near.rate_per_s) == (PeakVerdict.SERVER_LOST, None)
     assert "lost at 180 requests/s before it is saturated" in near.sentences[0]
@@ -314,7 +314,7 @@ def test_the_highest_load_that_may_be_offered_is_held_for_half_a_minute_before_i
 
 
 def test_nothing_is_asked_far_below_what_was_held() -> None:
-    """A posterior that lost its way is kept above 60 % of it."""
+    """A posterior that lost its way is kept above 60% of it."""
     asked = after((390.0, 30.0), OVER, half=0.4).ask()
     assert isinstance(asked, TrialRequest)
     assert asked.rate_per_s == pytest.approx(0.6 * 390.0)
@@ -389,7 +389,7 @@ def test_the_first_load_is_the_starts_or_a_fifth_above_what_was_said_and_never_a
 
 
 def test_a_load_is_kept_a_twentieth_below_what_the_server_does_not_survive() -> None:
-    """The posterior says 200/s, to half a percent: more than 95 % of 209, less than that of 213."""
+    """The posterior says 200/s, to half a percent: more than 95% of 209, less than that of 213."""
     assert rate_asked(after(HELD, OVER, *[(213.0, None)] * 2)) == pytest.approx(200.0, rel=0.005)
     between = rate_asked(after(HELD, OVER, *[(209.0, None)] * 2))
     assert between == pytest.approx(math.sqrt(209.0 * 150.0))

@@ -92,7 +92,7 @@ def test_a_percentile_has_a_chart_of_its_own_times() -> None:
         trial.request.rate_per_s,
         percentile_ms(made.BOTH.threshold, trial.measured),
     )
-    assert "95 % of responses" in str(drawable(drawn()["response-percentile"]))
+    assert "95% of responses" in str(drawable(drawn()["response-percentile"]))
 
 
 def test_the_peak_and_its_interval_are_where_the_record_has_them() -> None:
@@ -284,10 +284,10 @@ def test_costs_against_the_goal_follow_from_what_the_experiments_differ_in() -> 
     assert {"cost-accuracy"} == {name for name in charts if name.startswith("cost")}
     points = data(charts["cost-accuracy"])[1][1]
     assert {(row["x"], row["series"], round(row["times"], 6)) for row in points} == {
-        (80.0, "90 % confidence", 1.0),
-        (80.0, "95 % confidence", 1.0),
-        (90.0, "90 % confidence", 2.0),
-        (90.0, "95 % confidence", 2.0),
+        (80.0, "90% confidence", 1.0),
+        (80.0, "95% confidence", 1.0),
+        (90.0, "90% confidence", 2.0),
+        (90.0, "95% confidence", 2.0),
     }
     by_width = [
         _dearer(1 / s, goal=_goal(width=s), policy=policy)

@@ -36,7 +36,7 @@ GOOD, BAD = (60.0, False), (60.0, True)
 
 
 def test_the_targets_are_coarse_to_fine() -> None:
-    """Width 5 %, trials 20 to 60 s, duration sum 180 s, two preceding targets."""
+    """Width 5%, trials 20 to 60 s, duration sum 180 s, two preceding targets."""
     first, second, last = targets(GOAL)
     assert (last.width_frac, last.trial_s, last.sum_s) == pytest.approx((0.05, 60, 180))
     assert (second.width_frac, second.trial_s, second.sum_s) == pytest.approx((1 - 0.95**2, 60, 60))
@@ -219,7 +219,7 @@ def test_between_the_bounds_an_overloads_completions_lead_the_way(
 ) -> None:
     """A step below them first, then they themselves; near the lower bound, or led by none, halved.
 
-    Led by none: 98 % of what was due was done, or the lower bound is beyond, or four widths off.
+    Led by none: 98% of what was due was done, or the lower bound is beyond, or four widths off.
     """
     policy = searched((lower, 20.0, lower), (upper, 5e3, completed))
     assert policy._between(lower, upper, LAST) == pytest.approx(between)
@@ -355,7 +355,7 @@ def test_a_search_ends_downwards_where_a_trial_has_no_requests_left() -> None:
 def test_what_may_be_under_way_at_the_end_is_what_came_within_the_threshold(
     threshold: tuple[float | None, float | None], least: int
 ) -> None:
-    """Of 6000 due at 100/s, 98 % are 5880; 4 come in 40 ms, and 20 in 200."""
+    """Of 6000 due at 100/s, 98% are 5880; 4 come in 40 ms, and 20 in 200."""
     mean_ms, limit_ms = threshold
     goal = Goal(
         threshold=Threshold(

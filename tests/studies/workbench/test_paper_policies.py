@@ -278,11 +278,11 @@ def test_the_strawman_ends_at_its_first_load_or_at_the_generators_last() -> None
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["linear", "binary", "binary-seeded", "model-guided-seeded"])
 def test_searches_stop_inside_the_peak_rate_region_as_the_paper_says(name: str) -> None:
-    """R is in [36, 44] ms but for what an accuracy of 90 % leaves open, in 95 of 100 searches.
+    """R is in [36, 44] ms but for what an accuracy of 90% leaves open, in 95 of 100 searches.
 
-    On R = 1000 / (500 - load) with 15 % noise between trials; the peak is 475. The interval of the
-    rate holds it a little less often than 95 %, because a search stops when its trials happen to
-    agree with the region (87 to 98 % by policy).
+    On R = 1000 / (500 - load) with 15% noise between trials; the peak is 475. The interval of the
+    rate holds it a little less often than 95%, because a search stops when its trials happen to
+    agree with the region (87 to 98% by policy).
     """
     response = one_queue(500.0)
     inside, holds, searches = 0, 0, 100

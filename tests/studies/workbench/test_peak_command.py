@@ -78,7 +78,7 @@ def test_a_peak_has_the_promised_keys(experiment: str, store: Path) -> None:
         assert set(load) >= {"rate", "trials", "response_ms", "saturated"}
         assert set(load["response_ms"]) == {"value", "low", "high", "n"}
     assert found["sample"] == {"workers": 2}
-    assert found["sentences"][0].startswith("tiny (workers=2) takes ")
+    assert found["sentences"][0].startswith("tiny (workers=2): peak rate ")
     assert {"binary", "linear"} <= {fare["policy"] for fare in found["policies"]}
     assert found["policies_on"].startswith("a simulated server fitted to ")
 
@@ -87,9 +87,9 @@ def test_people_are_told_in_sentences(experiment: str, store: Path) -> None:
     done = run("peak", experiment, "--at", "workers=1", store=store)
     assert done.exit_code == 0
     said = " ".join(done.stdout.split())
-    assert "tiny (workers=1) takes " in said
-    assert "95 %) before the mean response is above 40 ms." in said
-    assert "The server was the limit." in said
+    assert "tiny (workers=1): peak rate " in said
+    assert "], at mean response time 40 ms" in said
+    assert "Bottleneck: server." in said
     assert "policy binary" in done.stderr
     assert "40 requests/s for 20 s" in done.stderr
     assert "mean 35.1 ms" in done.stderr
@@ -100,7 +100,7 @@ def test_a_percentile_is_told_as_one(tmp_path: Path, store: Path) -> None:
     path.write_text(TEXT.replace('mean = "40ms"', 'percentile = "95%"\nlimit = "80ms"'))
     done = run("peak", str(path), "--no-compare", "--deadline", "3m", store=store)
     assert done.exit_code == 0
-    assert "95 % within 1" in done.stderr
+    assert "95% within 1" in done.stderr
     assert "mean" not in done.stderr
 
 
@@ -230,7 +230,7 @@ def test_trials_that_fail_again_and_again_end_with_code_3(
     assert isinstance(done.exception, LeadlineError)
     assert done.exception.exit_code == 3
     said = " ".join(done.stdout.split())
-    assert "trials failed again and again, and nothing can be said." in said
+    assert "no answer, trials failed repeatedly." in said
     assert (
         "warning: 3 trials failed and counted for nothing; the last one: the disk is full" in said
     )

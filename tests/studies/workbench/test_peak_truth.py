@@ -36,7 +36,7 @@ def found(system: dict[str, object], goal: Goal = LONG) -> Truth:
 
 
 def close(item: Truth, expected: float) -> None:
-    """Within three standard errors, and 0.4 % for the queue the warm-up did not build."""
+    """Within three standard errors, and 0.4% for the queue the warm-up did not build."""
     assert item.rate_per_s == pytest.approx(expected, rel=3 * item.se_frac + 0.004)
     assert item.se_frac <= 0.004
 

@@ -173,8 +173,8 @@ def test_the_cheapest_length_counts_what_a_trial_costs_beside_its_window() -> No
     means = {30.0: spread(20, 2.0), 60.0: spread(20, 1.1), 240.0: spread(20, 0.8)}
     for over_s, wanted in ((0.0, "7 trials of 30 s"), (3000.0, "3 trials of 4 min")):
         (said,) = run_length_sentences(studied(means, over_s))
-        assert f"90 % accuracy of the response at 95 % is {wanted}" in said
-        assert said.startswith("At 90 % of the peak the cheapest way")
+        assert f"90% accuracy of the response at 95% is {wanted}" in said
+        assert said.startswith("At 90% of the peak the cheapest way")
     rows = run_length_rows(studied(means, 30.0))
     assert [row.needed and row.needed.value for row in rows] == [7, 4, 3]
     assert [row.cost_s and row.cost_s.value for row in rows] == [7 * 60, 4 * 90, 3 * 270]
@@ -202,7 +202,7 @@ def test_a_length_that_reads_another_response_is_left_out_however_cheap() -> Non
 
 def test_an_accuracy_out_of_reach_is_said() -> None:
     (said,) = run_length_sentences(studied({30.0: spread(20, 15), 60.0: spread(20, 15)}, 0, 0.999))
-    assert said.startswith("At 90 % of the peak no run length that was tried reaches 99.9 %"), said
+    assert said.startswith("At 90% of the peak no run length that was tried reaches 99.9%"), said
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_the_spread_of_one_queue_falls_with_length_and_rises_with_load(
         assert (row["trials"], spread_of["n"]) == (40, 40)
         assert spread_of["low"] < spread_of["value"] < spread_of["high"]
     for first, last in ((spreads[0], spreads[2]), (spreads[3], spreads[5])):
-        # The interval of either spread is 20 % at 40 trials, and a queue remembers.
+        # The interval of either spread is 20% at 40 trials, and a queue remembers.
         assert 2.2 < first["value"] / last["value"] < 7
     assert all(
         high["value"] > low["value"] for low, high in zip(spreads[:3], spreads[3:], strict=True)
@@ -233,7 +233,7 @@ def test_the_spread_of_one_queue_falls_with_length_and_rises_with_load(
         trials_needed(row["sd_frac"]["value"], 0.9, 0.95) for row in rows
     ]
     said = [words for words in answer["sentences"] if "the cheapest way to" in words]
-    assert [words.split(" of the peak")[0] for words in said] == ["At 30 %", "At 90 %"]
+    assert [words.split(" of the peak")[0] for words in said] == ["At 30%", "At 90%"]
     assert answer["trials"] == len(answer["trial_records"]), "the study's trials are its own"
     assert len(answer["length_records"]) == 6 * 40
 
@@ -255,7 +255,7 @@ def test_it_is_kept_shown_exported_and_drawn(experiment: str, store: Path) -> No
     assert isinstance(drawn, alt.LayerChart)
     (points,) = drawn.to_dict()["datasets"].values()
     assert len(points) == len(lengths)
-    assert {point["which"] for point in points} == {"50 % of the peak", "80 % of the peak"}
+    assert {point["which"] for point in points} == {"50% of the peak", "80% of the peak"}
     page = render_experiment_html(experiment_kept)
     assert "How long a trial should be" in page
     without = msgspec.structs.replace(

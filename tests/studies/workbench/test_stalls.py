@@ -161,8 +161,8 @@ def test_a_stall_is_told_with_its_place_and_its_longest_response() -> None:
     [
         (2.0, 0, 100, True),
         (2.0, 4, 1000, True),
-        (2.0, 6, 1000, False),  # 0.6 % over: more than half of what 99 % allows
-        (2.0, 0, 40, False),  # of 400 requests none over says little of 1 %
+        (2.0, 6, 1000, False),  # 0.6% over: more than half of what 99% allows
+        (2.0, 0, 40, False),  # of 400 requests none over says little of 1%
         (25.0, 0, 1000, False),
         (0.0, 0, 0, False),
     ],

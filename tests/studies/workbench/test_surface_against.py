@@ -91,13 +91,13 @@ def test_it_is_said_and_on_the_page() -> None:
     found = held(OWN, GRID)
     (said,) = [words for words in explain(found).sentences if words.startswith("Against")]
     assert said.startswith(
-        "Against the grid of experiment 01234567 its mean absolute error is 5.7 %"
+        "Against the grid of experiment 01234567 its mean absolute error is 5.7%"
     )
-    assert "over the 2 cells that were not measured 7.5 %" in said
-    assert "1 of them meet the grid's interval. The worst is 10.0 % off." in said
-    assert said.endswith("The grid's own rates are known to ± 8.3 %.")
+    assert "over the 2 cells that were not measured 7.5%" in said
+    assert "1 of them meet the grid's interval. The worst is 10.0% off." in said
+    assert said.endswith("The grid's own rates are known to ± 8.3%.")
     assert found.surface is not None
-    assert ("5.7 %", "mean absolute error against a measured grid of 3") in surface_tiles(
+    assert ("5.7%", "mean absolute error against a measured grid of 3") in surface_tiles(
         found, found.surface
     )
 

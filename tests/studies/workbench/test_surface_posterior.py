@@ -197,6 +197,6 @@ def test_what_a_search_costs_is_expected_to_be_as_its_neighbours_cost() -> None:
 
 
 def test_laws_are_believed_to_be_off_by_what_they_were_on_whole_grids() -> None:
-    """3 % for bottlenecks, 8 % for a quadratic (docs/concepts/surfaces.md)."""
+    """3% for bottlenecks, 8% for a quadratic (docs/concepts/surfaces.md)."""
     assert SoftMin.misfit_sd == pytest.approx((math.log(0.03), 0.5))
     assert QuadraticLog.misfit_sd == pytest.approx((math.log(0.08), 0.6))

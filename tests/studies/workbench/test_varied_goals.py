@@ -58,9 +58,9 @@ def test_all_combinations_are_read_in_order() -> None:
         (["run_length=1m,2m"], "none of accuracy"),
         (["accuracy=70%,0.7"], "a value is there twice"),
         (["accuracy=70%", "accuracy=80%"], "accuracy twice"),
-        (["accuracy=10%"], "not between 50 % and 99.9 %"),
+        (["accuracy=10%"], "not between 50% and 99.9%"),
         (["confidence=much"], "confidence: "),
-        (["width=0"], "not between 0.1 % and 90 %"),
+        (["width=0"], "not between 0.1% and 90%"),
         (["policy=quick"], "no policy 'quick'"),
         (
             [
@@ -106,7 +106,7 @@ def test_cost_rises_with_accuracy_and_confidence_as_in_fig_9(experiment: str, st
     assert min(row["of_least"] for row in rows.values()) == 1
     for one, other in (((0.7, 0.95), (0.95, 0.95)), ((0.95, 0.75), (0.95, 0.95))):
         assert rows[one]["cost_s"] < rows[other]["cost_s"]
-    assert answer["sentences"][0].startswith("Of 4 experiments accuracy 70 %")
+    assert answer["sentences"][0].startswith("Of 4 experiments accuracy 70%")
     with open_store(str(store)) as kept:
         for key, row in rows.items():
             own = stored_experiment(kept, row["experiment"])

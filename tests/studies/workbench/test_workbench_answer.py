@@ -50,54 +50,51 @@ VERDICTS: dict[PeakVerdict, tuple[dict[str, Any], str]] = {
     PeakVerdict.FOUND: (
         {},
         (
-            "tiny-server (workers=1) takes 412 requests/s (395 to 430, 95 %) before the mean "
-            "response is above 40 ms."
+            "tiny-server (workers=1): peak rate 412 requests/s, 95% CI [395, 430], at mean "
+            "response time 40 ms."
         ),
     ),
     PeakVerdict.DEADLINE: (
         {"accuracy": 0.8, "limited_by": "time"},
         (
-            "takes 412 requests/s (395 to 430, 95 %) before the mean response is above 40 ms, as "
-            "far as the time allowed: accuracy 0.8 was reached, 0.9 was asked."
+            "peak rate 412 requests/s, 95% CI [395, 430], at mean response time 40 ms; as far as "
+            "the time allowed, accuracy 0.8 of 0.9."
         ),
     ),
     PeakVerdict.GAVE_UP: (
         {"accuracy": 0.8, "limited_by": "server"},
         (
-            "takes 412 requests/s (395 to 430, 95 %) before the mean response is above 40 ms, as "
-            "far as the policy could tell: accuracy 0.8 was reached, 0.9 was asked."
+            "peak rate 412 requests/s, 95% CI [395, 430], at mean response time 40 ms; as far as "
+            "the policy could tell, accuracy 0.8 of 0.9."
         ),
     ),
     PeakVerdict.NEVER_SATURATED: (
         {"rate_per_s": None, "lower_bound_per_s": 800.0},
-        "was not saturated at any load: its peak rate is at least 800 requests/s.",
+        "not saturated at any load; peak rate at least 800 requests/s.",
     ),
     PeakVerdict.ALWAYS_SATURATED: (
         {"rate_per_s": None},
         (
-            "was saturated at every load tried, down to 100 requests/s: the mean response is above "
-            "40 ms whatever the load."
+            "saturated at every load tried, down to 100 requests/s: the mean response is above "
+            "40 ms at any load."
         ),
     ),
     PeakVerdict.GENERATOR_LIMITED: (
         {"rate_per_s": None, "lower_bound_per_s": 800.0},
         (
-            "The load generator gave out before tiny-server (workers=1) did: its peak rate is at "
-            "least 800 requests/s."
+            "tiny-server (workers=1): not saturated, the load generator is the bottleneck; peak "
+            "rate at least 800 requests/s."
         ),
     ),
     PeakVerdict.SERVER_LOST: (
         {"rate_per_s": None},
-        "died or stopped answering under load: its peak rate is not known.",
+        "died or stopped answering under load; peak rate not known.",
     ),
     PeakVerdict.IRREGULAR: (
         {},
-        "contradict each other; no one rate is its peak. It lies about 412 requests/s (395",
+        "no single peak rate, its trials contradict each other. About 412 requests/s, 95% CI [395",
     ),
-    PeakVerdict.FAILED: (
-        {"rate_per_s": None},
-        "trials failed again and again, and nothing can be said.",
-    ),
+    PeakVerdict.FAILED: ({"rate_per_s": None}, "no answer, trials failed repeatedly."),
 }
 
 
@@ -106,21 +103,21 @@ def test_every_verdict_has_its_words(verdict: PeakVerdict) -> None:
     changes, words = VERDICTS[verdict]
     found = explain(experiment(verdict, **changes))
     assert words in found.sentences[0]
-    assert (
-        "2 trials and 50 s of test time; the peak is that of trials of 3 min."
-        in (found.sentences[-1])
-    )
+    assert "Test time: 50 s, 2 trials; peak rate of 3 min trials." in found.sentences[-1]
 
 
 def test_a_deadline_says_that_it_was_the_time() -> None:
     late: dict[str, Any] = {"accuracy": 0.8, "limited_by": "time", "deadline_s": 600.0}
     said = explain(experiment(PeakVerdict.DEADLINE, **late)).sentences
-    assert "as far as the time allowed: accuracy 0.8 was reached, 0.9 was asked." in said[0]
-    assert "Time was the limit: a longer deadline would narrow the interval." in said
+    assert "as far as the time allowed, accuracy 0.8 of 0.9." in said[0]
+    assert said[-1].startswith("Limited by time: a longer deadline would narrow the interval.")
     none = explain(experiment(PeakVerdict.DEADLINE, **late, rate_per_s=None)).sentences
-    assert "the time ended before a peak rate could be told." in none[0]
+    assert "no peak rate, the time ended first." in none[0]
     sure = late | {"accuracy": 0.95}
-    assert "it is not confirmed." in explain(experiment(PeakVerdict.DEADLINE, **sure)).sentences[0]
+    assert (
+        "; not confirmed, as far as"
+        in explain(experiment(PeakVerdict.DEADLINE, **sure)).sentences[0]
+    )
 
 
 @pytest.mark.parametrize("deadline_s", [None, 600.0])
@@ -129,29 +126,29 @@ def test_a_policy_that_gave_up_asks_for_no_longer_deadline(deadline_s: float | N
     gave_up: dict[str, Any] = {"accuracy": 0.8, "limited_by": "server", "deadline_s": deadline_s}
     said = explain(experiment(PeakVerdict.GAVE_UP, **gave_up)).sentences
     assert "longer deadline" not in " ".join(said)
-    assert "The server was the limit; another seed or policy may narrow the interval." in said
+    assert said[-1].startswith("Bottleneck: server; another seed or policy may narrow")
     none = explain(experiment(PeakVerdict.GAVE_UP, **gave_up, rate_per_s=None))
-    assert "the policy gave up before a peak rate could be told." in none.sentences[0]
+    assert "no peak rate, the policy gave up first." in none.sentences[0]
 
 
 @pytest.mark.parametrize(
     ("limited_by", "words"),
     [
-        ("server", "The server was the limit."),
-        ("generator", "The load generator was the limit, not the server."),
-        ("unknown", "What the limit was cannot be told."),
+        ("server", "Bottleneck: server."),
+        ("generator", "Bottleneck: load generator, not the server."),
+        ("unknown", "Bottleneck: unknown."),
     ],
 )
 def test_what_limited_is_said(limited_by: str, words: str) -> None:
-    assert words in explain(experiment(limited_by=limited_by)).sentences
+    assert explain(experiment(limited_by=limited_by)).sentences[-1].startswith(words)
 
 
 def test_both_bounds_are_said_when_there_are_both() -> None:
     both = explain(experiment(lower_bound_per_s=400.0, upper_bound_per_s=425.0)).sentences
-    assert "Seen unsaturated at 400 requests/s, saturated at 425 requests/s." in both
+    assert both[0].endswith("40 ms (met at 400, exceeded at 425 requests/s).")
     only: tuple[dict[str, Any], ...] = ({"lower_bound_per_s": 400.0}, {"upper_bound_per_s": 425.0})
     for bounds in only:
-        assert "unsaturated at" not in " ".join(explain(experiment(**bounds)).sentences)
+        assert "met at" not in " ".join(explain(experiment(**bounds)).sentences)
 
 
 @pytest.mark.parametrize(
@@ -160,11 +157,11 @@ def test_both_bounds_are_said_when_there_are_both() -> None:
         (Threshold(mean_ms=40.0), "the mean response is above 40 ms"),
         (
             Threshold(percentile=0.95, limit_ms=100.0),
-            "fewer than 95 % of the responses are within 100 ms",
+            "fewer than 95% of the responses are within 100 ms",
         ),
         (
             Threshold(mean_ms=2.5, percentile=0.99, limit_ms=8.0),
-            "the mean response is above 2.5 ms or fewer than 99 % of the responses are within 8 ms",
+            "the mean response is above 2.5 ms or fewer than 99% of the responses are within 8 ms",
         ),
     ],
 )
@@ -175,7 +172,7 @@ def test_thresholds_are_said_as_they_are(threshold: Threshold, words: str) -> No
 def test_a_rate_without_an_interval_says_so() -> None:
     assert say_peak(Interval(12.34, None, None, 1), 0.95) == "12.3 requests/s (no interval)"
     assert say_peak(Interval(12345.6, 12000.0, 12800.0, 9), 0.9) == (
-        "12,346 requests/s (12,000 to 12,800, 90 %)"
+        "12,346 requests/s, 90% CI [12,000, 12,800]"
     )
 
 
@@ -198,7 +195,7 @@ def test_trials_that_say_nothing_are_warned_of() -> None:
     assert warnings == (
         "2 trials failed and counted for nothing; the last one: the disk is full",
         "the server was lost in 1 trial; the last one: it died",
-        "the generator sent up to 7.5 ms late (99 %) in 1 trial; response times hold that",
+        "the generator sent up to 7.5 ms late (99%) in 1 trial; response times hold that",
         f"workers=1: {GAP}",
     )
     assert explain(experiment()).findings == ()
@@ -236,13 +233,10 @@ def surface(measured: int, **changes: Any) -> Experiment:
 
 def test_a_surface_says_what_was_measured_and_what_is_the_models() -> None:
     said = surface(1).sentences
-    assert said[1] == ("tiny-server: 1 of 2 samples measured, with 1 trial and 25 s of test time.")
-    assert said[2] == (
-        "The others are from the model soft-min, which expects a mean error of 4.5 %; 6.0 % was "
-        "asked."
-    )
+    assert said[1] == "tiny-server: 1 of 2 samples measured; test time: 25 s, 1 trial."
+    assert said[2] == ("Others by model soft-min: expected mean error 4.5%; 6.0% was asked.")
     assert said[0] == (
-        "The best rate for the least is at workers=4: 412 requests/s (395 to 430, 95 %), by the "
+        "Smallest configuration at peak: workers=4: 412 requests/s, 95% CI [395, 430], by the "
         "model."
     )
     assert said[3] == "workers changes nothing from 2 on."
@@ -251,19 +245,19 @@ def test_a_surface_says_what_was_measured_and_what_is_the_models() -> None:
 
 def test_a_surface_that_was_wholly_measured_needs_no_model() -> None:
     said = " ".join(surface(2).sentences)
-    assert "The others" not in said
+    assert "Others by" not in said
     assert "measured." in said
 
 
 def test_a_surface_that_missed_its_error_says_so() -> None:
     for error in (0.08, None):
         said = surface(1, error_frac=error).sentences
-        assert said[-1].startswith("The error that was asked was not reached")
+        assert said[-1].startswith("Requested error not reached")
 
 
 def test_a_surface_without_a_best_sample_names_none() -> None:
     for ideal in (surface(1), surface(1, ideal=None)):
-        best = [said for said in ideal.sentences if said.startswith("The best rate")]
+        best = [said for said in ideal.sentences if said.startswith("Smallest configuration")]
         assert len(best) == (ideal.surface is not None and ideal.surface.ideal is not None)
 
 
@@ -279,7 +273,7 @@ def test_a_search_without_an_answer_says_what_it_has_spent() -> None:
     begun = experiment()
     peaks = (msgspec.structs.replace(begun.peaks[0], peak=None),)
     said = explain(msgspec.structs.replace(begun, peaks=peaks, status=Status.STOPPED)).sentences
-    assert said[1].endswith(": no answer yet, after 2 trials and 50 s of test time.")
+    assert said[1].endswith(": no answer yet, after 50 s, 2 trials.")
     assert len(said) == 2
 
 
@@ -305,17 +299,17 @@ def test_a_search_of_no_load_is_told_as_well(verdict: PeakVerdict) -> None:
 
 
 def test_an_accuracy_that_was_just_reached_in_time_is_not_confirmed() -> None:
-    for accuracy, words in ((0.9, "it is not confirmed"), (0.89, "accuracy 0.89 was reached")):
+    for accuracy, words in ((0.9, "not confirmed"), (0.89, "accuracy 0.89 of 0.9")):
         late = experiment(PeakVerdict.DEADLINE, accuracy=accuracy, limited_by="time")
         assert words in explain(late).sentences[0]
     none = experiment(PeakVerdict.DEADLINE, accuracy=None, limited_by="time")
-    assert "no accuracy was reached" in explain(none).sentences[0]
+    assert "no accuracy of 0.9" in explain(none).sentences[0]
 
 
 def test_bounds_that_are_one_or_crossed_are_none() -> None:
     for low, high, told in ((400.0, 425.0, 1), (425.0, 425.0, 0), (430.0, 425.0, 0)):
         found = explain(experiment(lower_bound_per_s=low, upper_bound_per_s=high)).sentences
-        assert sum(said.startswith("Seen unsaturated") for said in found) == told
+        assert sum("(met at " in said for said in found) == told
 
 
 def load(rate_per_s: float, trials: int, *, saturated: bool | None) -> Load:
@@ -333,8 +327,8 @@ CONTRARY: list[tuple[tuple[Load, ...], Interval, str]] = [
         (load(390.0, 1, saturated=False), load(408.0, 4, saturated=True)),
         RATE,
         (
-            "The peak lies 1.0 % above a load that was found saturated, by 4 trials at 408 "
-            "requests/s, at 95 %; the peak is what all 2 trials say together, at 95 %. 408 "
+            "The peak lies 1.0% above a load that was found saturated, by 4 trials at 408 "
+            "requests/s, at 95%; the peak is what all 2 trials say together, at 95%. 408 "
             "requests/s lies in the peak's interval, so they agree."
         ),
     ),
@@ -347,7 +341,7 @@ CONTRARY: list[tuple[tuple[Load, ...], Interval, str]] = [
     (
         (load(415.0, 2, saturated=False), load(420.0, 2, saturated=False)),
         RATE,
-        "The peak lies 1.9 % below a load that was found unsaturated, by 2 trials at 420 requests",
+        "The peak lies 1.9% below a load that was found unsaturated, by 2 trials at 420 requests",
     ),
     (
         (load(408.0, 4, saturated=True),),
@@ -384,9 +378,9 @@ def test_the_best_sample_of_a_surface_without_its_rate_is_named_alone() -> None:
     without = tuple(msgspec.structs.replace(cell, rate_per_s=None) for cell in found.surface.cells)
     for cells in ((), without):
         said = surface(1, cells=cells).sentences
-        assert "The best rate for the least is at workers=4." in said
+        assert "Smallest configuration at peak: workers=4." in said
     measured = surface(2).sentences
-    assert any(said.endswith("(395 to 430, 95 %), measured.") for said in measured)
+    assert any(said.endswith("95% CI [395, 430], measured.") for said in measured)
 
 
 def test_samples_without_their_rate_are_listed_up_to_five() -> None:

@@ -77,7 +77,7 @@ def test_the_share_counted_decides_a_percentile_that_nobody_reports(mean_ms: flo
 def test_what_was_counted_beats_what_is_taken_between_percentiles(
     over_share: float, saturated: bool
 ) -> None:
-    """p95 is 60 ms and p99 is 300 ms: between them, only the count knows where 97 % are."""
+    """p95 is 60 ms and p99 is 300 ms: between them, only the count knows where 97% are."""
     window = measured(10_000, 60, 20.0)
     assert window.response_ms is not None
     over = round(over_share * window.due)
@@ -100,7 +100,7 @@ def counted(over: int, **reported_ms: float) -> Measured:
 
 
 def test_a_percentile_that_the_count_contradicts_is_left_out() -> None:
-    """99 % within 90 ms is said and 97 % within 100 ms was counted: 98 % took longer."""
+    """99% within 90 ms is said and 97% within 100 ms was counted: 98% took longer."""
     window = counted(300_000, p50=20.0, p90=40.0, p95=60.0, p99=90.0, p99_9=400.0, max=500.0)
     found = percentile_ms(Threshold(percentile=0.98, limit_ms=100.0), window)
     assert 100.0 < found < 400.0
@@ -203,7 +203,7 @@ def test_modes_are_seen_and_a_heavy_tail_is_not_one() -> None:
 
 
 def test_the_rates_interval_holds_the_peak_of_a_known_curve() -> None:
-    """R = 1000 / (500 - λ): the peak is 475. Trials are at 470 with 10 % noise."""
+    """R = 1000 / (500 - λ): the peak is 475. Trials are at 470 with 10% noise."""
     response, peak = one_queue(500.0), 475.0
     covered, width = 0, 0.0
     for seed in range(400):
@@ -271,13 +271,13 @@ def test_an_interval_of_the_rate_that_says_nothing_has_no_ends() -> None:
 def test_a_load_that_saturates_below_one_that_does_not_is_a_contradiction(
     trials: list[tuple[float, float]], seen: tuple[float, float] | None
 ) -> None:
-    """By more than speed that differs a little from trial to trial can make: 5 % of load."""
+    """By more than speed that differs a little from trial to trial can make: 5% of load."""
     told = [trial(request(rate), order, ms) for order, (rate, ms) in enumerate(trials)]
     assert contradiction(told, MEAN) == seen
 
 
 def test_beyond_the_last_percentile_reported_times_rise_to_the_longest() -> None:
-    """Exponentially, as if that were one in a million: 99.95 % is 0.1 of the way in depth."""
+    """Exponentially, as if that were one in a million: 99.95% is 0.1 of the way in depth."""
     window = measured(10_000, 60, 20.0)
     assert window.response_ms is not None
     response = msgspec.structs.replace(window.response_ms, p99_9=100.0, max=200.0)

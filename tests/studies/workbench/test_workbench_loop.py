@@ -192,7 +192,7 @@ def test_a_deadline_too_short_for_a_single_trial(store: Store) -> None:
     assert own.trials == ()
     assert own.peak is not None
     assert (own.peak.verdict, own.peak.rate_per_s) == (PeakVerdict.DEADLINE, None)
-    assert "the time ended before a peak rate could be told" in found.sentences[0]
+    assert "no peak rate, the time ended first" in found.sentences[0]
 
 
 class Heedless:
@@ -329,7 +329,7 @@ def test_an_experiment_that_still_runs_is_told_as_far_as_it_went(store: Store) -
     store.begin(EXPERIMENT, start)
     KeptExperiment(store, start, None).begin_sample(start.samples[0], None)
     told = experiment_of(store, "tiny")
-    assert told.sentences[1].startswith("tiny (workers=2): no answer yet, after 0 trials")
+    assert told.sentences[1].startswith("tiny (workers=2): no answer yet, after 0 ms, 0 trials")
 
 
 def test_what_two_machines_had_begun_one_machine_ends(store: Store) -> None:

@@ -122,7 +122,7 @@ def test_only_loads_told_from_the_peak_on_their_own_side_bound_its_interval() ->
     assert ends(middle, load_of(460.0, *below)) == pytest.approx([460.0, high])
     assert ends(middle, load_of(460.0, *above)) == pytest.approx([low, high])
     unsure = load_of(480.0, 1.5, 1.75, 2.0)
-    assert ends(middle, unsure) == pytest.approx([low, high]), "told at 95 %, not at 99.9"
+    assert ends(middle, unsure) == pytest.approx([low, high]), "told at 95%, not at 99.9"
     assert ends(middle, load_of(480.0, 1.74, 1.75, 1.76)) == pytest.approx([low, 480.0])
 
 
@@ -314,7 +314,7 @@ def test_a_window_without_counts_is_read_by_its_percentiles() -> None:
 
 
 def test_a_reported_percentile_at_the_limit_gives_way_to_what_was_counted() -> None:
-    """92 % were within 40 ms, which is said to be the 90th: that one is below by the count."""
+    """92% were within 40 ms, which is said to be the 90th: that one is below by the count."""
     window = measured(100.0, 60.0, 20.0)
     assert window.response_ms is not None
     batch = msgspec.structs.replace(window.batches[0], over=480)
@@ -326,7 +326,7 @@ def test_a_reported_percentile_at_the_limit_gives_way_to_what_was_counted() -> N
 
 
 def test_a_counted_share_takes_failed_requests_for_late() -> None:
-    """Of 6000, 240 over 40 ms and 120 that failed: 94 % were within."""
+    """Of 6000, 240 over 40 ms and 120 that failed: 94% were within."""
     window = measured(100.0, 60.0, 10.0)
     batch = msgspec.structs.replace(window.batches[0], over=240)
     counted = msgspec.structs.replace(window, batches=(batch,), failed=120)

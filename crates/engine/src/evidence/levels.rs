@@ -12,7 +12,7 @@
 //! `n (1 − r)/(1 + r)` values in place of `n`, as in `stop`. The threshold is Student's t at that
 //! size less two, at a level shared among the intervals compared; how many comparisons overlapping
 //! intervals amount to was found by simulation (`tests/evidence/levels.rs`), which holds the false alarms of
-//! level windows at 1 %. The difference must pass three times: on the batches; on the slices, where
+//! level windows at 1%. The difference must pass three times: on the batches; on the slices, where
 //! a short memory is estimated best; and on the logarithms of the batches' rates, where a few heavy
 //! requests count little. The batches alone see a memory longer than a slice's.
 //!

@@ -98,7 +98,7 @@ impl Residency {
     }
 }
 
-/// Every how many reads to look one up, so that lookups cost less than 0.3 % of the time of reads
+/// Every how many reads to look one up, so that lookups cost less than 0.3% of the time of reads
 /// that take `mean_turn_ns` and are `size_mean_bytes` long; at least 1.
 #[must_use]
 pub fn probe_every(mean_turn_ns: f64, size_mean_bytes: f64) -> u32 {

@@ -5,7 +5,7 @@
 //! are joined by five; for each number `d` of batches left out from the front, the squared standard
 //! error of the rest is `Σ (y_i − mean)² / (n − d)²`; the `d` with the smallest is where the
 //! transient ends. The run counts as steady when that `d` lies in the first half *and* the two
-//! halves of what is kept agree: their means differ by less than 5 % of the mean or by less than
+//! halves of what is kept agree: their means differ by less than 5% of the mean or by less than
 //! twice the standard error of the difference. The second condition catches the slow, even climb
 //! that MSER alone accepts.
 

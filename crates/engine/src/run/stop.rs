@@ -34,7 +34,7 @@ const FREEDOM_MIN: u32 = 3;
 /// Fewest slices to stop on.
 const SLICES_MIN: usize = 40;
 
-/// A rate per second with its 95 % interval.
+/// A rate per second with its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Counts per second.
@@ -119,7 +119,7 @@ pub struct StopRule {
 }
 
 impl StopRule {
-    /// Stops when the 95 % interval's half-width is within `accuracy` of the rate.
+    /// Stops when the 95% interval's half-width is within `accuracy` of the rate.
     #[must_use]
     pub fn new(accuracy: f64) -> Self {
         Self { accuracy, next_look: SLICES_MIN, once: false }

@@ -3,8 +3,8 @@
 //! Flash that was idle, or that has a fast cache in front, takes the first writes faster than it
 //! can go on taking them. The SNIA Solid State Storage Performance Test Specification (Enterprise,
 //! 2.0.1, "steady state") writes in rounds and calls the device steady when over the last five
-//! rounds the rates' range is within 20 % of their mean, and the line fitted to them rises or falls
-//! by no more than 10 % of their mean. That rule is kept. Adapted is what is written: the job's own
+//! rounds the rates' range is within 20% of their mean, and the line fitted to them rises or falls
+//! by no more than 10% of their mean. That rule is kept. Adapted is what is written: the job's own
 //! file instead of twice the whole device, requests of the workload's mean size instead of a fixed
 //! list, rounds of an eighth of twice the file instead of a minute (longer where that takes less
 //! than [`ROUND_S_MIN`] and the bytes allow), and the bytes that may be written are bounded, because

@@ -75,7 +75,7 @@ fn window(random: &mut Random, noise: Noise, number: usize, factor: f64, at: usi
 }
 
 /// Share of windows in which exactly two levels are found when the rate is multiplied by `factor`
-/// from a random place in the middle 80 % on.
+/// from a random place in the middle 80% on.
 fn found(noise: Noise, number: usize, factor: f64) -> f64 {
     let mut random = Random::seed_from_u64(23);
     let runs = 500;

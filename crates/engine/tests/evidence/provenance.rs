@@ -66,7 +66,7 @@ fn sequential_reads_of_a_half_cached_file_have_half() {
 
 #[test]
 fn read_ahead_takes_nothing_from_the_random_reads_of_a_mixture() {
-    // Random: 80 % found. Sequential: all found, all of it brought by read-ahead.
+    // Random: 80% found. Sequential: all found, all of it brought by read-ahead.
     let found = Found { random: kind(500, 400), sequential: kind(500, 500), ..Found::default() };
     near(share(found, 0.5, 60 * MB), 0.4);
     near(share(found, 0.5, 6000 * MB), 0.4);

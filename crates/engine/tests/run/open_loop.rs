@@ -272,7 +272,7 @@ fn a_window_that_opens_before_the_pipeline_is_full_is_not_short_by_being_mid_fli
 
 #[test]
 fn a_pipeline_that_was_full_before_excuses_nothing() {
-    // A hundred slots of half a second serve 200/s; 5 % more are asked for.
+    // A hundred slots of half a second serve 200/s; 5% more are asked for.
     let run = run(&job(constant(210.0), (1, 100), 5.0, 4.0, 3), Law::Fixed(500 * MS_NS));
     let offered = run.offered.unwrap();
     assert_eq!(offered.fell_short, Some(FellShort::Target), "{offered:?}");

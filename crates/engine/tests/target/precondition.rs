@@ -57,9 +57,9 @@ fn preconditioned(
 #[test]
 fn five_rounds_within_a_fifth_and_without_a_trend_are_a_plateau() {
     assert!(is_plateau(&[900.0, 101.0, 99.0, 100.0, 102.0, 98.0]));
-    assert!(is_plateau(&[91.0, 109.0, 100.0, 109.0, 91.0]), "range 18 %, no slope");
-    assert!(!is_plateau(&[89.0, 111.0, 100.0, 111.0, 89.0]), "range 22 %");
-    assert!(!is_plateau(&[106.0, 103.0, 100.0, 97.0, 94.0]), "range 12 %, but all of it a trend");
+    assert!(is_plateau(&[91.0, 109.0, 100.0, 109.0, 91.0]), "range 18%, no slope");
+    assert!(!is_plateau(&[89.0, 111.0, 100.0, 111.0, 89.0]), "range 22%");
+    assert!(!is_plateau(&[106.0, 103.0, 100.0, 97.0, 94.0]), "range 12%, but all of it a trend");
     assert!(!is_plateau(&[94.0, 97.0, 100.0, 103.0, 106.0]));
     assert!(!is_plateau(&[100.0; 4]));
     assert!(!is_plateau(&[0.0; 5]));

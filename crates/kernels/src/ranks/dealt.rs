@@ -15,7 +15,7 @@ use crate::lane::ReadLane;
 use crate::memory::PAGE_BYTES;
 use crate::records::{RECORD_BYTES, Summary, whole_records};
 
-/// One look at the input for so many bytes of it: 0.4 % is read twice.
+/// One look at the input for so many bytes of it: 0.4% is read twice.
 const LOOK_EVERY_BYTES: u64 = 1 << 20;
 /// Looks of a rank that has an even share.
 const LOOKS_MIN: u64 = 64;

@@ -15,7 +15,7 @@
 //! Ornstein-Uhlenbeck process of standard deviation s and memory m has
 //! v(u) = 2 s² m² (u/m - 1 + e^(-u/m)), which is white noise for u >> m and a constant for u << m;
 //! it is exchangeable in both limits and the identity is used between them. Against simulated M/G/k
-//! servers with drift the peak of a server is reproduced within 6 %
+//! servers with drift the peak of a server is reproduced within 6%
 //! (`tests/studies/workbench/test_belief.py`).
 //!
 //! With E\[X⁺\] for a normal X this is one quadrature over u, and the mean over a window of a trial

@@ -25,7 +25,7 @@ pub struct Slice {
     pub bytes: u64,
 }
 
-/// A number with its 95 % interval, the batches it rests on and the degrees of freedom they have.
+/// A number with its 95% interval, the batches it rests on and the degrees of freedom they have.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Interval {
@@ -43,7 +43,7 @@ pub struct Interval {
     pub df: Option<u32>,
 }
 
-/// Response times in microseconds; percentiles within 0.4 %, mean and longest exact.
+/// Response times in microseconds; percentiles within 0.4%, mean and longest exact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LatencyUs {
@@ -166,7 +166,7 @@ pub struct Offered {
     pub completed_per_s: f64,
     /// Share of the requests due that were not completed in time to keep the rate, 0 or more.
     pub shortfall_frac: f64,
-    /// Who fell short, when more than 3 % are missing.
+    /// Who fell short, when more than 3% are missing.
     pub fell_short: Option<FellShort>,
 }
 
@@ -282,7 +282,7 @@ pub struct Generator {
     /// Requests per second it reached with the null backend.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub ceiling_iops: f64,
-    /// Whether this run is within 20 % of that.
+    /// Whether this run is within 20% of that.
     pub bound: bool,
 }
 

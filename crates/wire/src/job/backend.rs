@@ -54,7 +54,7 @@ pub struct BackendChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
-    /// Bytes over the bytes that they compress to, within 8 % for lz4, zlib and zstd.
+    /// Bytes over the bytes that they compress to, within 8% for lz4, zlib and zstd.
     #[schemars(transform = bounded(ranges::COMPRESS))]
     pub compress: f64,
     /// Share of the data that is a copy of other data.

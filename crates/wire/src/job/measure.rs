@@ -41,7 +41,7 @@ pub struct MeasureJob {
     #[serde(default)]
     pub precondition: Option<Precondition>,
     /// Requests per second that this host's generator reached with the null backend with as many
-    /// workers; a run within 20 % of it is marked generator-bound.
+    /// workers; a run within 20% of it is marked generator-bound.
     #[serde(default)]
     #[schemars(transform = bounded(ranges::CEILING_IOPS))]
     pub ceiling_iops: Option<f64>,
@@ -166,7 +166,7 @@ pub struct Limits {
     /// Longest measured window.
     #[schemars(transform = bounded(ranges::MEASURE_S))]
     pub measure_s_max: f64,
-    /// Measuring ends when the 95 % interval's half-width is below this share of the mean; at
+    /// Measuring ends when the 95% interval's half-width is below this share of the mean; at
     /// 0 the window is the longest.
     #[schemars(transform = bounded(ranges::SHARE))]
     pub accuracy: f64,
@@ -300,7 +300,7 @@ impl Limits {
             &format!("0 to {}", self.measure_s_max),
             "no more than measure_s_max",
         )?;
-        within("limits.accuracy", self.accuracy, &ranges::SHARE, "0.02 asks for 2 %")?;
+        within("limits.accuracy", self.accuracy, &ranges::SHARE, "0.02 asks for 2%")?;
         let whole = "seconds for the whole job";
         within("limits.total_s_max", self.total_s_max, &ranges::TOTAL_S, whole)?;
         let Some(operations) = self.operations_max else { return Ok(()) };

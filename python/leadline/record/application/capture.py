@@ -36,7 +36,7 @@ class Perturbation(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float
     """Watched over not watched; geometric mean of the pairs."""
     low: float | None
-    """95 % interval; None of fewer than three pairs."""
+    """95% interval; None of fewer than three pairs."""
     high: float | None
 
 

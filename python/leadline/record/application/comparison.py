@@ -22,7 +22,7 @@ class ApplicationPair(msgspec.Struct, frozen=True, kw_only=True):
     p_value: float
     """Of the hypothesis that both times in I/O are equal, by itself."""
     verdict: Verdict
-    """Holm's procedure over all pairs keeps the chance of any wrong one at 5 %."""
+    """Holm's procedure over all pairs keeps the chance of any wrong one at 5%."""
     findings: tuple[Finding, ...] = ()
     """Why there is no verdict although there is a ratio."""
 

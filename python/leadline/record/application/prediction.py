@@ -51,7 +51,7 @@ class StreamTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApplicationPrediction(msgspec.Struct, frozen=True, kw_only=True):
-    """Time of one application as the model of one system expects it; intervals hold 95 %."""
+    """Time of one application as the model of one system expects it; intervals hold 95%."""
 
     application: str
     application_id: str

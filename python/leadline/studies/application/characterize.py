@@ -43,29 +43,29 @@ from leadline.studies.application.trace import (
     read_trace,
     time_in_io,
 )
-from leadline.units import format_bytes, format_seconds, say_percent
+from leadline.units import format_bytes, format_seconds, say_ci, say_percent
 
 # What is told of a capture: how it was seen, what speaks against it, and what to do.
 
 MAPPED_MAX = 0.1
 """Of all bytes: with more by mappings, what requests say is not the whole."""
 _WAYS = {
-    "bpf": "by programs in the kernel (BPF) at each system call",
-    "ptrace": "by stopping it at each call (ptrace), which slows it down",
+    "bpf": "by BPF at each system call",
+    "ptrace": "by ptrace, which stops it at each call and slows it down",
 }
-_BLIND = "It does not see requests of io_uring and libaio, nor how mapped pages are used again"
+_BLIND = "Not seen: requests of io_uring and libaio, reuse of mapped pages"
 
 
 def say_capture(capture: Capture | None) -> Iterator[str]:
     """Say how it was seen, what is missing, and what cannot be seen so."""
     if capture is None:
         return
-    lost = "none was lost" if not capture.lost else f"{capture.lost:,} were lost"
+    lost = "none lost" if not capture.lost else f"{capture.lost:,} lost"
     yield (
-        f"It was seen {_WAYS[capture.way]}: {say_count(capture.calls, 'call')}, {lost}; "
+        f"Traced {_WAYS[capture.way]}: {say_count(capture.calls, 'call')}, {lost}; "
         f"{_say_bytes(capture)}."
     )
-    pages = "" if capture.mapped_bytes is not None else ", nor how much of mapped files is used"
+    pages = "" if capture.mapped_bytes is not None else ", bytes used of mapped files"
     yield f"{_BLIND}{pages}."
     if capture.perturbation is not None:
         yield _say_perturbation(capture.perturbation)
@@ -73,23 +73,19 @@ def say_capture(capture: Capture | None) -> Iterator[str]:
 
 def _say_bytes(capture: Capture) -> str:
     if capture.counted_bytes is None or capture.bytes_off is None:
-        return "its bytes are unchecked: the count in /proc/PID/io could not be read"
+        return "bytes unchecked: /proc/PID/io could not be read"
     counted = format_bytes(sum(capture.counted_bytes))
     if capture.bytes_off == 0:
-        return f"its bytes are those of /proc/PID/io, {counted}"
-    return f"its bytes are {say_percent(capture.bytes_off)} off those of /proc/PID/io, {counted}"
+        return f"bytes equal to /proc/PID/io, {counted}"
+    return f"bytes {say_percent(capture.bytes_off)} off /proc/PID/io, {counted}"
 
 
 def _say_perturbation(found: Perturbation) -> str:
-    ends = (
-        ""
-        if found.low is None or found.high is None
-        else f" ({say_number(found.low)} to {say_number(found.high)}, 95 %)"
-    )
-    return (
-        f"Watched it took {say_number(found.ratio)} of its time unwatched{ends}, from "
-        f"{say_count(found.pairs, 'pair')} of runs in turns."
-    )
+    ratio = say_number(found.ratio)
+    if found.low is not None and found.high is not None:
+        ratio = say_ci(ratio, say_number(found.low), say_number(found.high), level=0.95)
+    runs = say_count(found.pairs, "interleaved pair")
+    return f"Tracing overhead: {ratio} of the untraced time ({runs} of runs)."
 
 
 def say_ended(ended: CommandEnded | None) -> str:
@@ -172,15 +168,11 @@ _UNSEEN = {
 
 def say_five(system: str, five: FiveParameters) -> str:
     """Say CP94's five numbers in one sentence."""
-    at_once = (
-        "how many are outstanding the trace does not say"
-        if five.process_num is None
-        else f"{say_number(five.process_num)} outstanding"
-    )
+    depth = "unknown" if five.process_num is None else say_number(five.process_num)
     return (
-        f"{system} touches {format_bytes(five.unique_bytes)} of data (unique_bytes) in requests of "
-        f"{format_bytes(five.size_mean)} (size_mean), {say_percent(five.read_frac)} of them reads "
-        f"(read_frac), {say_percent(five.seq_frac)} sequential (seq_frac), {at_once} (process_num)."
+        f"{system}: working set {format_bytes(five.unique_bytes)}, mean request "
+        f"{format_bytes(five.size_mean)}, {say_percent(five.read_frac)} reads, "
+        f"{say_percent(five.seq_frac)} sequential, mean queue depth {depth}."
     )
 
 
@@ -192,39 +184,36 @@ def say_time(
 ) -> str:
     """Say how much of the time is I/O, and what of that is for what."""
     if seconds is None or facts.times == "none":
-        return "The trace says no times, so that nothing is known of its time in I/O."
+        return "I/O time: unknown, the trace has no times."
     if in_io is None:
         return (
-            f"It took {format_seconds(seconds)}; the trace does not say how long requests took, so "
-            "that its time in I/O is not known."
+            f"Elapsed time: {format_seconds(seconds)}; I/O time unknown, the trace has no request "
+            "durations."
         )
     all_s = sum(each for _, each in parts)
     told = [f"{say_percent(each / all_s)} {name}" for name, each in parts if all_s > 0 and each > 0]
-    for_what = f": of the time of requests {join_words(told)}" if len(told) > 1 else ""
-    whose = "a device was at work" if facts.below_the_cache else "it was in I/O"
-    return f"In {say_percent(in_io)} of its {format_seconds(seconds)} {whose}{for_what}."
+    for_what = f": {join_words(told)}" if len(told) > 1 else ""
+    whose = "Device busy" if facts.below_the_cache else "I/O time"
+    return f"{whose}: {say_percent(in_io)} of {format_seconds(seconds)} elapsed{for_what}."
 
 
 def say_caches(reuse: Reuse) -> str:
     """Say which cache saves half of what any can, and what no cache can."""
     first = reuse.first_touches
-    none = (
-        f"{say_percent(first)} of its references to pages are the first to theirs, which no cache "
-        "saves"
-    )
+    none = f"compulsory misses {say_percent(first)}"
     if first > NOTHING_TO_SAVE:
-        return f"No cache helps it: {none}."
+        return f"No cache helps: {none}."
     size = half_way(reuse)
     lists = reuse.two_lists_misses(size)
-    beside = "" if lists is None else f", {say_percent(lists)} by Linux's active/inactive LRU"
+    beside = "" if lists is None else f", active/inactive LRU {say_percent(lists)}"
     return (
-        f"A cache of {format_bytes(size)} misses {say_percent(reuse.lru_misses(size))}"
-        f"{_error_at(reuse, size)} under LRU{beside}; {none}."
+        f"Miss ratio at {format_bytes(size)}: LRU {say_percent(reuse.lru_misses(size))}"
+        f"{_error_at(reuse, size)}{beside}; {none}."
     )
 
 
 def _error_at(reuse: Reuse, size: float) -> str:
-    """Say half of the 95 % interval of a sampled miss ratio; nothing where every page was seen.
+    """Say half of the 95% interval of a sampled miss ratio; nothing where every page was seen.
 
     It is that of the nearest size that is told.
     """
@@ -232,7 +221,7 @@ def _error_at(reuse: Reuse, size: float) -> str:
     if not told:
         return ""
     if size < told[0].cache_bytes:
-        return " (a guess: the sample tells nothing of caches so small)"
+        return " (extrapolated: the sample covers no cache so small)"
     near = min(told, key=lambda point: abs(math.log(point.cache_bytes / size)))
     return f" ± {say_percent(1.96 * (near.lru_error or 0.0))}"
 
@@ -255,19 +244,28 @@ def say_phases(phases: Sequence[PhaseFound]) -> str:
     rest = len(longest.streams) - 3
     more = f", and {say_count(rest, 'lighter stream')}" if rest > 0 else ""
     if len(phases) == 1:
-        return f"It is one phase: {streams}{more}."
+        return f"One phase: {streams}{more}."
     return (
-        f"It has {len(phases)} phases; phase {longest.order + 1}, {say_percent(share)} of the "
-        f"requests, is {streams}{more}."
+        f"{len(phases)} phases; phase {longest.order + 1}, {say_percent(share)} of the requests: "
+        f"{streams}{more}."
     )
 
 
+STREAM_WORDS: dict[str, str] = {
+    "uniform": "uniform",
+    "loop": "cyclic",
+    "once-only": "scan",
+    "moving": "sliding window",
+}
+"""Kinds of streams as people know them."""
+
+
 def say_stream(stream: Stream) -> str:
-    """Say a stream in a few words: `62 % uniform over 12 MiB`."""
+    """Say a stream in a few words: `62% uniform over 12 MiB`."""
     over = f"over {format_bytes(stream.unique_bytes)}"
     if stream.kind == "moving":
         over = f"within {format_bytes(stream.unique_bytes)}"
-    return f"{say_percent(stream.weight)} {stream.kind} {over}"
+    return f"{say_percent(stream.weight)} {STREAM_WORDS[stream.kind]} {over}"
 
 
 def findings_of(

@@ -93,7 +93,7 @@ def _subtitle(study: Application) -> str:
     whole = (
         "every page was looked at"
         if reuse.rate == 1.0
-        else (f"{say_percent(reuse.rate)} of its pages were looked at; bars: 95 % intervals")
+        else (f"{say_percent(reuse.rate)} of its pages were looked at; bars: 95% intervals")
     )
     return (
         f"{reuse.references:,} references to pages of {format_bytes(reuse.page_bytes)}; {whole}. "

@@ -283,7 +283,7 @@ def command(
     name: Name = None,
     json: Json = False,
 ) -> None:
-    """Describe an application's I/O, by a trace or as it runs: five numbers, caches, streams.
+    """Characterize an application's I/O, from a trace or as it runs.
 
     Example: leadline characterize --trace io.log -o page.html
     """

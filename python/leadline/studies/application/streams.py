@@ -369,8 +369,8 @@ def _weighed(made: Sequence[Stream]) -> tuple[Stream, ...]:
 # The phases of a trace, each described.
 
 MATTERS = np.array([0.2, 0.2, 0.08, 0.08, 0.02, 0.15, 0.15, 0.15])
-"""Of each feature the least change that makes another phase: a fifth in size, 8 % of the requests,
-of the references 15 %, 2 syncs in a hundred requests."""
+"""Of each feature the least change that makes another phase: a fifth in size, 8% of the requests,
+of the references 15%, 2 syncs in a hundred requests."""
 
 
 def describe_phases(trace: Trace, study_id: str) -> tuple[PhaseFound, ...]:

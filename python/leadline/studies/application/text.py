@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 from rich.console import RenderableType
-from rich.text import Text
 
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.record.application import (
@@ -21,12 +20,12 @@ from leadline.record.application import (
 )
 from leadline.record.application.reuse import MissRatio
 from leadline.record.wording import say_number
-from leadline.studies.application.characterize import load_application
+from leadline.studies.application.characterize import STREAM_WORDS, load_application
 from leadline.studies.application.streams import stream_rows as rows_to_export
 from leadline.studies.registry import Kind, first
 from leadline.units import format_bytes, format_seconds, say_percent
 
-FIVE_HEADS = ("", "unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num", "In I/O")
+FIVE_HEADS = ("", "unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num", "I/O time")
 CACHE_HEADS = ("Page cache", "Misses under LRU", "Under active/inactive LRU")
 STREAM_HEADS = (
     "Phase",
@@ -111,7 +110,7 @@ def stream_rows(phases: tuple[PhaseFound, ...], least: float = 0.0) -> list[tupl
 def _stream(phase: PhaseFound, stream: Stream) -> tuple[str, ...]:
     return (
         str(phase.order + 1),
-        stream.kind,
+        STREAM_WORDS[stream.kind],
         say_percent(stream.weight),
         say_percent(stream.bytes_weight),
         format_bytes(stream.unique_bytes),
@@ -185,9 +184,7 @@ _LEAST = 0.05
 @on_terminal
 def render_application(terminal: Terminal, study: Application) -> Iterator[RenderableType]:
     """Tell the sentences, the curve, the tables and the warnings."""
-    for sentence in terminal.sentences(study.found.sentences):
-        yield sentence
-        yield Text("")
+    yield from terminal.sentences(study.found.sentences)
     yield terminal.table(FIVE_HEADS, five_rows(study))
     yield from _curve(terminal, study)
     yield terminal.table(STREAM_HEADS, stream_rows(study.phases, _LEAST))

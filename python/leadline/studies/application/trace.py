@@ -19,7 +19,7 @@ from leadline.units import say_percent
 PAGE_BYTES = 4096
 """Of what a cache keeps (crates/trace)."""
 REQUESTS_MIN = 1000
-"""Of fewer, shares are known to no better than 3 %, and reuse not at all."""
+"""Of fewer, shares are known to no better than 3%, and reuse not at all."""
 
 
 class TraceRefused(LeadlineError):

@@ -52,8 +52,8 @@ def cache_chart(study: CacheStudy) -> alt.LayerChart | None:
     layers = [*_size_layers(study.cache, x), *_curves(study.curves, x, y)]
     size = format_bytes(study.start.plan.size_mean)
     subtitle = (
-        f"{size} random requests, reads alone and writes alone. Bars: 95 % intervals; dashed: "
-        "where each kind outgrows the cache, with its 95 % interval."
+        f"{size} random requests, reads alone and writes alone. Bars: 95% intervals; dashed: "
+        "where each kind outgrows the cache, with its 95% interval."
     )
     return finish(layers, _title(study), subtitle, (WIDE_PX, TALL_PX))
 
@@ -77,7 +77,7 @@ def _curves(curves: Sequence[Curve], x: alt.X, y: alt.Y) -> list[AnyChart]:
     shapes = alt.Scale(domain=list(KINDS), range=list(SYSTEM_SHAPES[: len(KINDS)]))
     colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=list(KINDS)))
     shape = alt.Shape("kind:N", title=None, scale=shapes)
-    tips = tooltips(kind="Requests", where="At", rate="Throughput (95 %)", readings="From")
+    tips = tooltips(kind="Requests", where="At", rate="Throughput (95% CI)", readings="From")
     chart = alt.Chart(values(rows))
     bars = alt.Chart(values(row for row in rows if row["low"] is not None))
     return [
@@ -101,7 +101,7 @@ def _size_layers(found: FileCache, x: alt.X) -> list[AnyChart]:
         for kind, size in zip(KINDS, (found.reads, found.writes), strict=True)
         if size.bytes is not None
     ]
-    return border_marks(sizes, x, "Held (95 %)", label_y=lambda index: 2 + 16 * index)
+    return border_marks(sizes, x, "Held (95% CI)", label_y=lambda index: 2 + 16 * index)
 
 
 # A study of a page cache as a file: the page, or the chart.

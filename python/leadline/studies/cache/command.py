@@ -59,7 +59,7 @@ def command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Find the page cache: its size for reads and for writes, and its write policy.
+    """Measure page-cache capacity for reads and writes, and the write policy.
 
     Example: leadline cache /data --cache-limit 512MiB
     """

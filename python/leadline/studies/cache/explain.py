@@ -104,7 +104,7 @@ def noise_of(points: Sequence[Measurement]) -> Noise:
 
 
 def pooled(points: Sequence[Measurement], noise: Noise) -> Interval:
-    """Throughput behind the readings of one workload, in MB/s, with a 95 % interval."""
+    """Throughput behind the readings of one workload, in MB/s, with a 95% interval."""
     return reading_interval(
         [throughput(point) for point in points],
         [own_error(point.result.throughput_mb_s) for point in points],
@@ -173,7 +173,7 @@ def _write_size(
     curve: KindCurve, border: FittedBorder | None, policy: WritePolicy, memory_bytes: int | None
 ) -> CacheSize:
     if policy is WritePolicy.THROUGH:
-        return _none("no write ends in it: every write goes through")
+        return _none("none absorbed: write-through")
     if border is None:
         return _none(_no_border(curve, "writes"))
     return size_of(widened(border, curve), memory_bytes)
@@ -183,7 +183,7 @@ def _no_border(curve: KindCurve, kind: str) -> str:
     if curve.fit is None:
         return f"too few points of {kind} alone"
     most = format_bytes(max(point.workload.unique_bytes for point in curve.points))
-    return f"no boundary was found up to {most} of {kind} alone"
+    return f"no boundary found up to {most} of {kind} alone"
 
 
 def _none(reason: str) -> CacheSize:
@@ -268,7 +268,7 @@ def _sizes(
         return none, none
     reads = _last_holding_reads(survey)
     if policy is WritePolicy.THROUGH:
-        reason = "no write ends in it: every write goes through"
+        reason = "none absorbed: write-through"
         through = CacheSize(bytes=None, memory_frac=None, reason=reason)
         return size(reads, apart=True), through
     writes = _last_holding_writes(survey, points)
@@ -329,19 +329,13 @@ def _last_holding_writes(survey: Survey, points: Sequence[Measurement]) -> int |
 
 # What was found of a page cache, in plain sentences.
 
-_MEANING = {
-    WritePolicy.CANCELLING: "absorbs overwrites",
-    WritePolicy.THROUGH: "every write goes to the disk",
-}
-
-
 ONE_SIZE = 1.25
 """Sizes within this factor are one cache's, as profiles count boundaries; a dirty page needs a
 little more room than a clean one."""
 
 
 def sentences(found: FileCache) -> FileCache:
-    """Return the findings with their sentences; pure, so the same findings always read the same."""
+    """Return the findings in words; pure, so the same findings always read the same."""
     told = (_say_sizes(found), _policy(found), _say_rates(found))
     return msgspec.structs.replace(found, sentences=tuple(filter(None, told)))
 
@@ -349,27 +343,18 @@ def sentences(found: FileCache) -> FileCache:
 def _say_sizes(found: FileCache) -> str:
     reads, writes = found.reads, found.writes
     if reads.bytes is None and writes.bytes is None:
-        return (
-            f"Page cache: no size to tell: for reads, {reads.reason}; for writes, {writes.reason}."
-        )
+        return f"Page cache: size unknown. Reads: {reads.reason}; writes: {writes.reason}."
     if not reads.apart and reads.bytes is not None:
-        return (
-            f"Page cache: it holds {_size(reads)} of reads and writes mixed; `leadline cache` "
-            "measures each apart."
-        )
-    if reads.bytes is not None and writes.bytes is not None:
-        return f"Page cache: it holds {_size(reads)} for reads and {_size(writes)} for writes." + (
-            _two_sizes(found)
-        )
-    if reads.bytes is not None:
-        return f"Page cache: it holds {_size(reads)} for reads; for writes, {writes.reason}."
-    return f"Page cache: it holds {_size(writes)} for writes; for reads, {reads.reason}."
+        return f"Page cache, reads and writes mixed: {_size(reads)}; `leadline cache` has each."
+    one = _size(reads) if reads.bytes is not None else reads.reason
+    other = _size(writes) if writes.bytes is not None else writes.reason
+    return f"Page cache, reads: {one}. Writes: {other}.{_two_sizes(found)}"
 
 
 def _size(size: CacheSize) -> str:
     assert size.bytes is not None  # noqa: S101 - callers looked
     text = say_bytes(size.bytes, level=True)
-    return f"{text}, {say_share(size.memory_frac)} of memory," if size.memory_frac else text
+    return f"{text}; {say_share(size.memory_frac)} of memory" if size.memory_frac else text
 
 
 def _two_sizes(found: FileCache) -> str:
@@ -379,12 +364,9 @@ def _two_sizes(found: FileCache) -> str:
         return ""
     ratio = compare(reads, writes)
     if not ratio.shown:
-        return " No difference between the two is shown."
-    if max(ratio.ratio, 1 / ratio.ratio) < ONE_SIZE:
-        return " The two are alike."
-    if ratio.faster:
-        return f" The two sizes differ: reads are held {say_times(ratio)} as far as writes."
-    return f" The two sizes differ: writes are held {say_times(ratio.inverse())} as far as reads."
+        return " No significant difference."
+    alike = "; alike" if max(ratio.ratio, 1 / ratio.ratio) < ONE_SIZE else ""
+    return f" Reads over writes: {say_times(ratio)}{alike}."
 
 
 def _policy(found: FileCache) -> str:
@@ -392,24 +374,24 @@ def _policy(found: FileCache) -> str:
     if found.policy is WritePolicy.UNKNOWN:
         seen = "; ".join(item.sentence for item in found.evidence)
         return f"Write policy: inconclusive: {seen}."
-    return f"Write policy: {found.policy.value}, {_MEANING[found.policy]}: {'; '.join(proof)}."
+    absorbs = ", absorbs overwrites" if found.policy is WritePolicy.CANCELLING else ""
+    return f"Write policy: {found.policy.value}{absorbs}: {'; '.join(proof)}."
 
 
 def _say_rates(found: FileCache) -> str:
     parts = []
-    for place, reads, writes in (
-        (found.inside_bytes, found.read_mb_s, found.write_mb_s),
-        (found.outside_bytes, found.disk_read_mb_s, found.disk_write_mb_s),
+    for where, place, reads, writes in (
+        ("cached", found.inside_bytes, found.read_mb_s, found.write_mb_s),
+        ("beyond", found.outside_bytes, found.disk_read_mb_s, found.disk_write_mb_s),
     ):
         if place is None or reads is None or writes is None:
             continue
         parts.append(
-            f"with {format_bytes(place)} touched reads run at {say_rate(reads)} and writes at "
-            f"{say_rate(writes)}"
+            f"{where} ({format_bytes(place)}) reads {say_rate(reads)}, writes {say_rate(writes)}"
         )
     if not parts or found.size_mean is None:
         return ""
-    return f"Rates of {format_bytes(found.size_mean)} requests: {'; '.join(parts)}."
+    return f"Throughput, {format_bytes(found.size_mean)} requests: {'; '.join(parts)}."
 
 
 # From a study's start and points to its answer: pure, so that a stored study explains itself.

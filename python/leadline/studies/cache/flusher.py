@@ -299,20 +299,17 @@ def _said(found: FlusherCost) -> FlusherCost:
 def _sentence(found: FlusherCost) -> str:
     resting, working, cost = found.resting_mb_s, found.working_mb_s, found.cost_frac
     if resting is None or working is None or cost is None:
-        return f"Writeback: cost inconclusive: {found.reason}."
-    rates = (
-        f"cached writes run at {say_rate(working)} while it works and at {say_rate(resting)} while "
-        "it rests"
-    )
+        return f"Writeback cost: inconclusive: {found.reason}."
+    rates = f"cached writes {say_rate(working)} with writeback active, {say_rate(resting)} idle"
     seen = (
         f"the device wrote {say_percent(found.working_reach or 0.0)} and "
         f"{say_percent(found.resting_reach or 0.0)} of the bytes asked"
     )
     if found.verdict == "slows":
-        return f"Writeback: it costs {say_share(cost)} of the rate: {rates} ({seen})."
+        return f"Writeback cost: {say_share(cost)} of the rate; {rates} ({seen})."
     if found.verdict == "does not slow":
-        return f"Writeback: it does not slow writes: {rates} ({seen})."
-    return f"Writeback: cost inconclusive: {found.reason}; {rates} ({seen})."
+        return f"Writeback cost: not significant; {rates} ({seen})."
+    return f"Writeback cost: inconclusive: {found.reason}; {rates} ({seen})."
 
 
 def _interval(readings: Sequence[float]) -> Interval:

@@ -277,18 +277,18 @@ def _bytes(moved: WriteTally | None) -> Evidence:
         return _not_measured(name, "the bytes that the device wrote cannot be seen from here")
     share = moved.cancelled_frac
     text = (
-        f"of {format_bytes(moved.asked_bytes)} written over within the cache the device wrote "
-        f"{format_bytes(moved.device_bytes)}; at most {format_bytes(moved.waiting_bytes_max)} can "
-        "have been waiting"
+        f"{format_bytes(moved.asked_bytes)} overwritten within the cache, "
+        f"{format_bytes(moved.device_bytes)} reached the device, at most "
+        f"{format_bytes(moved.waiting_bytes_max)} could be dirty"
     )
     least = share.low or 0.0
     if least >= CANCELLED_MIN:
-        cancelled = f"at least {math.floor(100 * least)} % of it was cancelled"
+        cancelled = f"at least {math.floor(100 * least)}% absorbed"
         says, why = WritePolicy.CANCELLING, cancelled
     elif share.value <= CANCELLED_MAX:
-        says, why = WritePolicy.THROUGH, "all of it went through"
+        says, why = WritePolicy.THROUGH, "none absorbed"
     else:
-        says, why = WritePolicy.UNKNOWN, "too little was written for a proof either way"
+        says, why = WritePolicy.UNKNOWN, "too little was written to decide"
     return Evidence(name=name, says=says, value=share, sentence=f"{text}: {why}")
 
 
@@ -302,14 +302,14 @@ def _against_disk(rates: Rates, *, beyond: bool) -> Evidence:
             if found is not None
             else "writes were not measured on both sides of the boundary",
         )
-    text = f"writes within the cache are {say_times(found)} as fast as beyond it"
+    text = f"cached writes over writes beyond the cache: {say_times(found)}"
     value = _interval(found, rates.write)
     if found.low is not None and found.low >= FASTER_MIN:
         says, why = WritePolicy.CANCELLING, "faster than the disk can sustain"
     elif found.high is not None and found.high <= FASTER_MAX:
         says, why = WritePolicy.THROUGH, "the speed of the disk"
     else:
-        says, why = WritePolicy.UNKNOWN, "too close to tell from the disk's own speed"
+        says, why = WritePolicy.UNKNOWN, "not significantly faster than the disk"
     return Evidence(name=name, says=says, value=value, sentence=f"{text}: {why}")
 
 
@@ -318,9 +318,9 @@ def _against_reads(rates: Rates) -> Evidence:
     found = _ratio(rates.write, rates.read)
     if found is None:
         return _not_measured(name, "reads and writes were not both measured within the cache")
-    text = f"within the cache writes are {say_times(found)} as fast as reads"
+    text = f"cached writes over cached reads: {say_times(found)}"
     if found.slower:
-        text = f"within the cache reads are {say_times(found.inverse())} as fast as writes"
+        text = f"cached reads over cached writes: {say_times(found.inverse())}"
     alike = found.low is not None and found.low >= ALIKE_MIN
     why = "alike, as where both end in memory" if alike else "as a disk or writeback slows them"
     return Evidence(
@@ -345,7 +345,7 @@ def _word(share: Interval) -> Evidence:
         name=name,
         says=WritePolicy.UNKNOWN,
         value=share,
-        sentence=f"the server said of {100 * share.value:.0f} % of the WRITEs that they were on "
+        sentence=f"the server said of {100 * share.value:.0f}% of the WRITEs that they were on "
         "stable storage when it answered, and may keep the others in memory; it need not",
     )
 

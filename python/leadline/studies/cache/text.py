@@ -18,7 +18,7 @@ from leadline.studies.cache.write_costs import HEADS, discipline_rows
 from leadline.studies.registry import Kind, first, stored_points
 
 KINDS = ("reads", "writes")
-SIZE_HEADS = ("", "Page cache holds (95 %)", "Of memory", "In it", "Beyond")
+SIZE_HEADS = ("", "Page cache holds (95% CI)", "Of memory", "In it", "Beyond")
 EVIDENCE_HEADS = ("Write policy", "Seen", "Says")
 
 
@@ -26,9 +26,8 @@ EVIDENCE_HEADS = ("Write policy", "Seen", "Says")
 def render_cache_study(terminal: Terminal, study: CacheStudy) -> Iterator[RenderableType]:
     """Tell the sentences, charts, tables and warnings."""
     found = study.cache
-    for sentence in terminal.sentences(found.sentences):
-        yield sentence
-        yield Text("")
+    yield from terminal.sentences(found.sentences)
+    yield Text("")
     for curve in study.curves:
         size = found.reads if curve.focal.read_frac == 1.0 else found.writes
         for line in _chart(terminal, curve, size):
@@ -48,15 +47,13 @@ def _chart(terminal: Terminal, curve: Curve, size: CacheSize) -> list[str]:
 
 
 def _write_costs(terminal: Terminal, study: CacheStudy) -> Iterator[RenderableType]:
-    """The write modes as a table with its sentences, and what writeback costs."""
+    """The write modes as a table, and what writeback costs."""
     found = study.disciplines
     if found is not None:
         yield terminal.table(HEADS, discipline_rows(found))
-    told = [*(found.sentences if found else ()), study.flusher.sentence if study.flusher else ""]
+    told = [study.flusher.sentence if study.flusher else ""]
     told += [f"n.m.: {reason}." for reason in study.left_out]
-    for sentence in filter(None, told):
-        yield terminal.text(sentence)
-        yield Text("")
+    yield from map(terminal.text, filter(None, told))
 
 
 def size_rows(found: FileCache) -> list[tuple[str, ...]]:

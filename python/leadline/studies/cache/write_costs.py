@@ -20,7 +20,7 @@ from leadline.engine import Engine, Limits, Target, TargetRefused, until_complet
 from leadline.machine.dirty_limits import why_not
 from leadline.record import Access, CacheStudy, EngineResult, Interval, Workload, derive_seed
 from leadline.record.findings import Comparison
-from leadline.record.wording import say_rate, say_times
+from leadline.record.wording import say_interval, say_rate, say_times
 from leadline.record.writes import DisciplineRate, WriteDisciplines
 from leadline.stats import pooled_noise, pooled_result
 from leadline.stats.intervals import reading_interval
@@ -33,8 +33,6 @@ FSYNC_EACH = 8
 """Writes from one fsync to the next, where nobody says otherwise: a small transaction."""
 PASSES = 4
 RUN_S = 1.0
-REACHED_MIN = 0.9
-"""Bytes at the device per byte asked from which every write reached it."""
 
 
 BUFFERED = Access()
@@ -168,23 +166,20 @@ def _sentence(rate: DisciplineRate) -> str:
     ratio = rate.against_buffered
     assert ratio is not None and rate.throughput_mb_s is not None  # noqa: S101, PT018
     compared = Comparison(ratio.value, ratio.low, ratio.high)
-    text = f"{rate.name} writes run at {say_rate(rate.throughput_mb_s)}"
+    text = f"{rate.name} writes: {say_rate(rate.throughput_mb_s)}"
     if compared.slower:
-        text += f": buffered ones are {say_times(compared.inverse())} as fast"
+        text += f"; buffered {say_times(compared.inverse())} as fast"
     elif compared.faster:
-        text += f", {say_times(compared)} as fast as buffered ones"
+        text += f", {say_times(compared)} as fast as buffered"
     else:
-        text += "; no difference from buffered ones is shown"
+        text += "; no significant difference from buffered"
     return f"{text}{_reached(rate)}."
 
 
 def _reached(rate: DisciplineRate) -> str:
     if rate.device_reach is None:
         return ""
-    said = say_percent(rate.device_reach)
-    if rate.device_reach >= REACHED_MIN:
-        return f"; every byte reached the device ({said})"
-    return f"; {said} of the bytes reached the device within the run"
+    return f"; {say_percent(rate.device_reach)} of the bytes reached the device within the run"
 
 
 def discipline_rows(found: WriteDisciplines) -> list[tuple[str, str, str, str, str]]:
@@ -215,8 +210,7 @@ def _time(us: float) -> str:
 
 
 def _times(ratio: Interval) -> str:
-    span = "" if ratio.low is None else f" ({ratio.low:.3g} to {ratio.high:.3g})"
-    return f"{ratio.value:.3g}\N{MULTIPLICATION SIGN}{span}"
+    return say_interval(ratio, lambda value: f"{value:.3g}\N{MULTIPLICATION SIGN}")
 
 
 # The second half of a cache study: what writeback costs, and the write modes compared.

@@ -66,7 +66,7 @@ def access_chart(curves: Sequence[AccessCurve]) -> alt.LayerChart:
     ]
     said = (
         "Measured at the points, each system at its own focal point; between them, times of reads "
-        "and writes are mixed. Bands: 95 %."
+        "and writes are mixed. Bands: 95%."
     )
     return finish(
         system_layers(rows, names, x, y, between=between),
@@ -194,7 +194,7 @@ def cache_bytes_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
         lambda best: f"The largest page cache has {format_bytes(best['x'])}: {best['name']}",
         "Bytes of page cache",
     )
-    subtitle = f"Where the page cache ends. {_say_source(sizes)}Bars: 95 % intervals."
+    subtitle = f"Where the page cache ends. {_say_source(sizes)}Bars: 95% intervals."
     found = [float(row["x"]) for row in rows]
     if wants_log(min(found), max(found)):
         axis = alt.Axis(
@@ -228,11 +228,11 @@ def cache_share_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
     title = headline(
         [bar(size.name, _hundredfold(size.share), "") for size in sizes if size.share is not None],
         lambda best: (
-            f"{best['name']} gives the largest share of memory to the page cache: {best['x']:.0f} %"
+            f"{best['name']} gives the largest share of memory to the page cache: {best['x']:.0f}%"
         ),
         "Share of memory as page cache",
     )
-    return bars(rows, axis, title, f"{_say_source(sizes)}Bars: 95 % intervals.{capped}")
+    return bars(rows, axis, title, f"{_say_source(sizes)}Bars: 95% intervals.{capped}")
 
 
 def _by_kind(
@@ -368,7 +368,7 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     shape = alt.Shape(
         "verdict:N", scale=alt.Scale(domain=domain, range=shapes), legend=_legend("Verdict")
     )
-    tips = tooltips(workload="Workload", said="Ratio (95 %)", a=a, b=b, verdict="Verdict")
+    tips = tooltips(workload="Workload", said="Ratio (95% CI)", a=a, b=b, verdict="Verdict")
     chart = alt.Chart(values(drawn))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": 1.0}])).mark_rule(style="average").encode(x=x),
@@ -383,7 +383,7 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     source = rows[0].source
     subtitle = (
         f"{source.capitalize()} throughput of {a} over that of {b}: right of 1, {a} is faster. "
-        "Bars: 95 % intervals."
+        "Bars: 95% intervals."
     )
     if any(row["guess"] for row in drawn):
         subtitle += " *: extrapolated."
@@ -502,7 +502,7 @@ def _curves_chart(
     else:
         title = f"At {size} requests: {_span(rows)}"
         at, px = "half reads", (WIDE_PX, TALL_PX)
-    subtitle = f"Predicted: {size} requests, half sequential, one process, {at}. Bands: 95 %."
+    subtitle = f"Predicted: {size} requests, half sequential, one process, {at}. Bands: 95%."
     broad = [name for name in called if policies.get(name) is WritePolicy.CANCELLING]
     if broad:
         subtitle += " Broad: cancels writes."

@@ -153,7 +153,7 @@ def command(
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
-    """Compare surveyed systems: ratios with intervals, and a verdict where there is one.
+    """Compare surveyed systems: ratios with intervals, and verdicts.
 
     Example: leadline compare old new --fail-if slower=5%
     """
@@ -235,7 +235,7 @@ def _answer(document: SystemsComparison, files: Files, *, json: bool) -> None:
     if files.markdown is not None:
         _write(files.markdown, markdown(document).encode())
     if document.gate is not None and document.gate.failed:
-        talk(f"slower by more than {100 * document.gate.slower_frac:g} %: exit code {EXIT_GATE}")
+        talk(f"slower by more than {100 * document.gate.slower_frac:g}%: exit code {EXIT_GATE}")
         raise typer.Exit(EXIT_GATE)
 
 

@@ -62,7 +62,7 @@ def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance
 def withheld(ratio: LogRatio, a: Disturbance, b: Disturbance) -> bool:
     """Tell whether a ratio of two surveys is no verdict although it differs from 1.
 
-    A value just beyond what disturbed both is not shown to be: the end of its 95 % interval that is
+    A value just beyond what disturbed both is not shown to be: the end of its 95% interval that is
     nearer to 1 has to lie beyond. False where it shows no difference anyway.
     """
     shown = abs(ratio.mean) - student_t(ratio.df) * ratio.sd

@@ -23,7 +23,7 @@ from leadline.stats import pooled_noise
 from leadline.stats.intervals import CONFIDENCE, student_cdf, student_t
 
 ALPHA = 0.05
-"""Chance of a wrong verdict: what the 95 % intervals leave."""
+"""Chance of a wrong verdict: what the 95% intervals leave."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class LogRatio:
     def p_value_below(self, limit: float) -> float:
         """Twice the probability of a ratio this low, if the true one is `limit`.
 
-        Twice, so that 5 % stands where the two-sided 95 % interval ends below `limit`.
+        Twice, so that 5% stands where the two-sided 95% interval ends below `limit`.
         """
         return min(1.0, 2 * student_cdf(self.df, (self.mean - math.log(limit)) / self.sd))
 
@@ -99,7 +99,7 @@ def verdict_of(ratio: LogRatio, p_value: float) -> Verdict:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values so that the chance of any false one below 5 % is at most 5 %.
+    """Adjust p-values so that the chance of any false one below 5% is at most 5%.
 
     Holm's step-down procedure ("A simple sequentially rejective multiple test procedure",
     Scandinavian Journal of Statistics 6, 1979), valid however the tests depend on each other. A
@@ -185,8 +185,8 @@ def _scaled(number: Interval, factor: float) -> Interval:
 # May the new system replace the old one? A gate for CI that fails only on what is shown.
 #
 # A workload fails when the ratio new over old is shown to lie below the limit: by itself, when its
-# 95 % interval ends below it; of several workloads, when Holm's procedure over all of them says so,
-# so that a gate over many workloads fails on equally fast systems in at most 5 % of its runs.
+# 95% interval ends below it; of several workloads, when Holm's procedure over all of them says so,
+# so that a gate over many workloads fails on equally fast systems in at most 5% of its runs.
 
 _RULE = re.compile(r"\s*slower\s*=\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*\Z")
 
@@ -222,7 +222,7 @@ def parse_rule(text: str) -> float:
     if match is None or not 0 <= float(match[1]) < 100:
         raise GateRefused(
             f"--fail-if {text!r} is not a rule this gate knows; write --fail-if slower=5% "
-            "(from 0 to less than 100 %)"
+            "(from 0 to less than 100%)"
         )
     return float(match[1]) / 100
 

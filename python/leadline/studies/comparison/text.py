@@ -87,12 +87,12 @@ def pair_groups(document: SystemsComparison) -> list[tuple[str, str, list[Compar
 
 
 def say_score(a: str, b: str, rows: Sequence[ComparedWorkload]) -> str:
-    """Write how often each is faster: `hp-730 faster on 3 of 7 workloads, convex on 2, …`."""
-    count = Counter("not known" if row.ratio is None else row.verdict for row in rows)
-    parts = [f"{a} faster on {count['a']} of {say_count(len(rows), 'workload')}"]
-    parts += [f"{b} on {count['b']}"]
-    parts += [f"{what} on {count[what]}" for what in ("inconclusive", "not known") if count[what]]
-    return ", ".join(parts)
+    """Write `7 workloads: hp-730 faster 3, convex faster 2, inconclusive 2`."""
+    count = Counter("not comparable" if row.ratio is None else row.verdict for row in rows)
+    parts = [f"{a} faster {count['a']}", f"{b} faster {count['b']}"]
+    others = ("inconclusive", "not comparable")
+    parts += [f"{what} {count[what]}" for what in others if count[what]]
+    return f"{say_count(len(rows), 'workload')}: {', '.join(parts)}"
 
 
 def say_withheld(rows: Sequence[ComparedWorkload]) -> list[str]:
@@ -113,12 +113,10 @@ def say_chance(document: SystemsComparison) -> str:
     """Write what the verdicts together stand for."""
     count = document.verdicts
     if count <= 1:
-        return "The verdict is wrong on equally fast systems in at most 5 % of cases."
+        return "Error rate of the verdict: 5%."
     return (
-        f"{count} verdicts: judged each alone, chance would make about "
-        f"{document.expected_by_chance:.2g} of them on equally fast systems. They are judged "
-        "together (Holm), so any wrong one at all comes in at most 5 % of cases; each interval "
-        "holds 95 % by itself."
+        f"Familywise error rate of {count} verdicts: 5% (Holm); false verdicts expected without "
+        f"correction: {document.expected_by_chance:.2g}. Intervals are 95% CI each."
     )
 
 
@@ -200,7 +198,7 @@ def render_comparison(terminal: Terminal, document: SystemsComparison) -> Iterat
     caches = cache_rows(document)
     if caches:
         yield Text("Page caches", "bold")
-        heads = ["System", "Reads (95 %)", "Writes (95 %)", "Write policy"]
+        heads = ["System", "Reads (95% CI)", "Writes (95% CI)", "Write policy"]
         yield terminal.table(heads, [row[:4] for row in caches])
     yield from terminal.warnings(survey_doubts(document))
     for a, b, rows in pair_groups(document):
@@ -226,7 +224,7 @@ def _facts(terminal: Terminal, document: SystemsComparison) -> Table:
 
 def _ratios(terminal: Terminal, a: str, b: str, rows: Sequence[ComparedWorkload]) -> Table:
     marked = any(row.findings for row in rows)
-    heads = ["Workload", a, b, f"{a} / {b} (95 %)", "Verdict", *(["Warnings"] if marked else [])]
+    heads = ["Workload", a, b, f"{a} / {b} (95% CI)", "Verdict", *(["Warnings"] if marked else [])]
     cells = [
         [
             say_title(row.title, row.workload),
@@ -251,7 +249,7 @@ def _prices(
     names = [each.name for each in document.contenders]
     prices = [say_price(document, names.index(name)) for name in (a, b)]
     money = f"for {PRICE_UNIT} {currency(document)}"
-    heads = ["Workload", f"{a} {money}", f"{b} {money}", f"{a} / {b} (95 %)"]
+    heads = ["Workload", f"{a} {money}", f"{b} {money}", f"{a} / {b} (95% CI)"]
     cells = [
         [
             say_title(row.title, row.workload),
@@ -275,9 +273,11 @@ def render_application_comparison(
     named = list(zip(document.names, document.predictions, strict=True))
     yield terminal.text(f"{document.application}, predicted", "bold")
     rows = [(name, _io(found), _elapsed(found), _missing(found)) for name, found in named]
-    yield terminal.table(("System", "In I/O (95 %)", "In all (95 %)", "Not surveyed"), rows)
     yield terminal.table(
-        ("Pair", "Faster in I/O by (95 %)", "In all (95 %)", "Verdict"),
+        ("System", "I/O time (95% CI)", "Elapsed time (95% CI)", "Not surveyed"), rows
+    )
+    yield terminal.table(
+        ("Pair", "I/O time ratio (95% CI)", "Elapsed time ratio (95% CI)", "Verdict"),
         [
             (
                 f"{pair.a} / {pair.b}",
@@ -383,7 +383,7 @@ def _lines(document: SystemsComparison) -> Iterator[str]:
         yield ""
     for a, b, pairs in pair_groups(document):
         one, other = _plain(a), _plain(b)
-        yield f"| Workload | {one} | {other} | {one} / {other} (95 %) | Verdict |"
+        yield f"| Workload | {one} | {other} | {one} / {other} (95% CI) | Verdict |"
         yield "|---|---|---|---|---|"
         for pair in pairs:
             cells = [

@@ -121,7 +121,7 @@ def command(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Time plain files: read, written and rewritten, over file systems, block sizes and drives.
+    """Test plain files over file systems: read, write and rewrite.
 
     Example: leadline files /data --filesystems existing
     """

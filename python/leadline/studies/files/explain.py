@@ -19,10 +19,10 @@ from leadline.record.finding import Finding
 from leadline.record.jobs.file_test import FILE_PROGRAMS, KBYTE, FileProgram
 from leadline.record.wording import join_words, say_number, say_rate
 from leadline.studies.files.plan import rate_noise, ratio
-from leadline.units import format_bytes, say_span
+from leadline.units import format_bytes, say_ci, say_span
 
 CPU_BOUND_PERCENT = 90.0
-"""KM83 §5 calls programs at 96 to 100 % "CPU limited"; of one processor, for one program."""
+"""KM83 §5 calls programs at 96 to 100% "CPU limited"; of one processor, for one program."""
 RAW_BOUND_PERCENT = 80.0
 _MEMORY = ("tmpfs", "ramfs")
 _CONFIDENCE = 0.95
@@ -75,7 +75,7 @@ def _limits(rows: Sequence[FilesRow], *, paper: bool) -> list[str]:
     if processor:
         told.append(
             f"The processor limits {_list(processor, alone)}: the program uses "
-            f"{CPU_BOUND_PERCENT:.0f} % or more of it, and a faster drive would gain nothing."
+            f"{CPU_BOUND_PERCENT:.0f}% or more of it, and a faster drive would gain nothing."
         )
     if paper:  # without the drive in the clock there is nothing to hold against it
         return told
@@ -85,7 +85,7 @@ def _limits(rows: Sequence[FilesRow], *, paper: bool) -> list[str]:
     if drive:
         told.append(
             f"The drive limits {_list(drive, alone)}: the file system moves "
-            f"{RAW_BOUND_PERCENT:.0f} % or more of what the raw device does."
+            f"{RAW_BOUND_PERCENT:.0f}% or more of what the raw device does."
         )
     if waiting:
         shares = sorted(row.raw_percent.value for row in waiting if row.raw_percent)
@@ -283,7 +283,7 @@ def _list(rows: Sequence[FilesRow], among: Sequence[FilesRow]) -> str:
 
 
 def _percents(low: float, high: float) -> str:
-    one, other = f"{low:.0f} %", f"{high:.0f} %"
+    one, other = f"{low:.0f}%", f"{high:.0f}%"
     return one if one == other else say_span(one, other)
 
 
@@ -303,7 +303,7 @@ def _times(times: Interval) -> str:
     value = f"{say_number(times.value)} times"
     if times.low is None or times.high is None:
         return value
-    return f"{value} ({say_number(times.low)} to {say_number(times.high)})"
+    return say_ci(value, say_number(times.low), say_number(times.high))
 
 
 def _decided(times: Interval) -> bool:

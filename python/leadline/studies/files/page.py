@@ -64,7 +64,7 @@ def _chart(test: str, rows: Sequence[FilesRow]) -> alt.LayerChart:
     tips = tooltips(
         system="File system",
         drives="At once",
-        said="Kbytes/s (95 %)",
+        said="Kbytes/s (95% CI)",
         cpu="CPU",
         raw="Of the raw device",
     )
@@ -81,7 +81,7 @@ def _chart(test: str, rows: Sequence[FilesRow]) -> alt.LayerChart:
     rate = best.kbytes_s.value * KBYTE / 1e6 if best.kbytes_s else 0.0
     title = f"{test}: {format_rate(rate)} at most, on {say_fs(best)}"
     height = _HEAD_PX + _ROW_PX * len(systems)
-    return finish(layers, title, "All drives together; lines: 95 % intervals.", (NARROW_PX, height))
+    return finish(layers, title, "All drives together; lines: 95% intervals.", (NARROW_PX, height))
 
 
 def _point(row: FilesRow) -> dict[str, Any]:

@@ -138,7 +138,7 @@ def next_size(
     if len(steps) > 1 and _settled(steps[-2], last):
         return None, (
             f"doubling it to {format_bytes(last.file_bytes)} changed neither the write's nor the "
-            f"read's rate by more than {100 * SETTLED_FRAC:.0f} %"
+            f"read's rate by more than {100 * SETTLED_FRAC:.0f}%"
         )
     doubled = 2 * last.file_bytes
     if doubled > bytes_max:
@@ -146,7 +146,7 @@ def next_size(
     if plan_s(cells, doubled, runs=runs, step=last) > PLAN_SHARE * left_s:
         return None, (
             "a larger one would not fit the budget; the last doubling still changed a rate by more "
-            f"than {100 * SETTLED_FRAC:.0f} % (a larger --budget lets it grow)"
+            f"than {100 * SETTLED_FRAC:.0f}% (a larger --budget lets it grow)"
         )
     return doubled, ""
 

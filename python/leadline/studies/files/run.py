@@ -308,7 +308,7 @@ def _room(study: _Study, tests: FileTests, least_bytes: int) -> tuple[list[Files
         )
     raise TargetRefused(
         f"{start.directories[0]}: there is room for files of {format_bytes(room_bytes)} at most, "
-        f"and {format_bytes(least_bytes)} are needed (raw device and images included; 5 % of the "
+        f"and {format_bytes(least_bytes)} are needed (raw device and images included; 5% of the "
         "disk, at least 1 GiB, stay free): free some space, raise --max-bytes, or ask for a "
         "smaller --file-size"
     )

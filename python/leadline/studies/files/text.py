@@ -22,7 +22,7 @@ from leadline.studies.files.explain import mb_s, say_system
 from leadline.studies.files.plan import number_rows
 from leadline.studies.files.run import load_files
 from leadline.studies.registry import Kind
-from leadline.units import format_bytes, say_span
+from leadline.units import format_bytes, say_ci
 
 NOT_MEASURED = "n.m."
 SUSPECT = "* this number is to be doubted; the warnings say why."
@@ -288,20 +288,20 @@ def say_fs(row: FilesRow) -> str:
 
 
 def say_percent_interval(share: Interval | None) -> str:
-    """Write `45 % (41 to 49 %)`, or `n.m.`."""
+    """Write `45% (41 to 49%)`, or `n.m.`."""
     if share is None:
         return NOT_MEASURED
-    return say_interval(share, lambda percent: f"{max(0.0, percent):.3g} %")
+    return say_interval(share, lambda percent: f"{max(0.0, percent):.3g}%")
 
 
 def say_kbytes(rate: Interval | None) -> str:
-    """Write `490000 (455000 to 528000)` Kbytes/s, with three digits each, or `n.m.`."""
+    """Write `490000 [455000, 528000]` Kbytes/s, with three digits each, or `n.m.`."""
     if rate is None:
         return NOT_MEASURED
     value = _three(rate.value)
     if rate.low is None or rate.high is None:
         return f"{value} (no interval)"
-    return f"{value} ({_three(rate.low)} to {_three(rate.high)})"
+    return say_ci(value, _three(rate.low), _three(rate.high))
 
 
 def _three(value: float) -> str:
@@ -310,7 +310,7 @@ def _three(value: float) -> str:
 
 def _number_lines(rows: Sequence[FilesRow]) -> list[str]:
     """Return the numbers in fixed columns, 80 wide: rich would fold the intervals."""
-    heads = ("Test", "Kbytes/s", "95 %", "n", "CPU", "of raw", "95 %")
+    heads = ("Test", "Kbytes/s", "95% CI", "n", "CPU", "of raw", "95% CI")
     lines = [_columns(heads)]
     before = None
     for row in rows:
@@ -323,7 +323,7 @@ def _number_lines(rows: Sequence[FilesRow]) -> list[str]:
             _three(rate.value) if rate else NOT_MEASURED,
             _span(rate, _three),
             str(rate.n) if rate else "0",
-            f"{row.cpu_percent.value:.0f} %" if row.cpu_percent else NOT_MEASURED,
+            f"{row.cpu_percent.value:.0f}%" if row.cpu_percent else NOT_MEASURED,
             _percent(raw.value) if raw else NOT_MEASURED,
             _span(raw, _percent),
         )
@@ -343,13 +343,13 @@ def _columns(cells: Sequence[str]) -> str:
 
 
 def _percent(percent: float) -> str:
-    return f"{percent:.0f} %" if percent >= 99.5 else f"{percent:.2g} %"
+    return f"{percent:.0f}%" if percent >= 99.5 else f"{percent:.2g}%"
 
 
 def _span(number: Interval | None, write: Callable[[float], str]) -> str:
     if number is None or number.low is None or number.high is None:
         return "no interval"
-    return say_span(write(max(0.0, number.low)), write(number.high))
+    return f"[{write(max(0.0, number.low))}, {write(number.high)}]"
 
 
 # A study of plain files as JSON.

@@ -68,7 +68,7 @@ def rates_chart(study: Measured) -> alt.LayerChart:
     title = f"{len(rows)} workloads: {format_rate(min(rates))} to {format_rate(max(rates))}"
     log = wants_log(min(rates), max(rates))
     axis = alt.Axis(title=f"Throughput (MB/s{', log scale' if log else ''})", tickCount=5)
-    return bars(rows, axis, title, "Lines: 95 % intervals.", log=log)
+    return bars(rows, axis, title, "Lines: 95% intervals.", log=log)
 
 
 def response_chart(point: Measurement) -> alt.LayerChart | None:

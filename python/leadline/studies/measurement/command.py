@@ -304,7 +304,7 @@ def command(
     resume: _Resume = False,
     json: Json = False,
 ) -> None:
-    """Measure one workload: throughput, response times, and where the bytes came from.
+    """Measure one workload: throughput, latency, cache hits.
 
     Example: leadline measure /data bs=4k rw=randread iodepth=32 direct=1 size=2g
     """

@@ -70,7 +70,7 @@ from leadline.studies.same_system import changed_facts
 STAGE = "measure"
 PAUSE_S = 2.0
 """Between two runs on a real target. What disturbs a shared machine comes and goes within some
-seconds: five runs in six seconds scattered by 4 %, the same runs spread over minutes by 8 %."""
+seconds: five runs in six seconds scattered by 4%, the same runs spread over minutes by 8%."""
 
 pooled_result = late("leadline.stats:pooled_result")
 """Loaded after measuring, with numpy and scipy."""

@@ -87,32 +87,26 @@ def _share(result: EngineResult) -> str:
     share, provenance = result.cached_share, result.provenance
     if share is None:
         if result.workload_bytes.read == 0:
-            return "nothing was read"
-        return "how much of the bytes read was cached is not known"
+            return "no reads"
+        return "unknown"
     if provenance.cached_share_from == "residency":
         return (
-            f"{say_percent(share)} of the bytes read came from the page cache, as "
-            f"{provenance.probed:,} reads found it when they looked just before"
+            f"{say_percent(share)} of bytes read (page residency looked up before "
+            f"{provenance.probed:,} reads)"
         )
-    return (
-        f"{say_percent(share)} of the bytes read did not come from the device, by its counters, "
-        "hence from a cache"
-    )
+    return f"{say_percent(share)} of bytes read (device counters)"
 
 
 def _device(result: EngineResult) -> str:
     asked, moved = result.workload_bytes, result.device_bytes
     said = f"{format_bytes(asked.read)} read and {format_bytes(asked.write)} written"
     if moved is None and result.warm_up.steady is None:
-        return f"another engine than Leadline's does not look, for {said}"
+        return f"{said}; device: not looked at by another engine"
     if result.network is not None:
-        return f"the server's devices cannot be seen from here, for {said}"
+        return f"{said}; device: the server's cannot be seen from here"
     if moved is None:
-        return f"the device's counters cannot be read here, for {said}"
-    return (
-        f"the device read {format_bytes(moved.read)} and wrote {format_bytes(moved.write)} for "
-        f"{said}"
-    )
+        return f"{said}; device: counters cannot be read here"
+    return f"{said}; device: {format_bytes(moved.read)} and {format_bytes(moved.write)}"
 
 
 def _others(result: EngineResult) -> str | None:
@@ -182,7 +176,7 @@ def say_latency(latency: LatencyUs) -> str:
     """Say a span's response times."""
     shares = {"p50": latency.p50, "p90": latency.p90, "p99": latency.p99, "p99.9": latency.p99_9}
     said = [f"{name} {_us(value)}" for name, value in {**shares, "max": latency.max}.items()]
-    return f"{_us(latency.mean)} on the average; {', '.join(said)}"
+    return f"mean {_us(latency.mean)}, {', '.join(said)}"
 
 
 def _us(microseconds: float) -> str:
@@ -195,9 +189,9 @@ def span_rows(result: EngineResult) -> list[tuple[str, str]]:
     if spans is None or spans.due_to_submitted is None or spans.due_to_completed is None:
         return []
     return [
-        ("due→submitted", f"{say_latency(spans.due_to_submitted)}: waiting to be sent"),
-        ("submitted→completed", f"{say_latency(spans.submitted_to_completed)}: the target itself"),
-        ("due→completed", f"{say_latency(spans.due_to_completed)}: what a user waits"),
+        ("queueing delay", say_latency(spans.due_to_submitted)),
+        ("completion latency", say_latency(spans.submitted_to_completed)),
+        ("response time", say_latency(spans.due_to_completed)),
     ]
 
 
@@ -205,8 +199,8 @@ def say_offered(offered: Offered) -> str:
     """Say what an open loop offered, what came of it, and who fell short."""
     text = (
         f"{offered.rate_per_s:,.6g} requests/s, {offered.completed_per_s:,.6g} completed; of "
-        f"{offered.due:,} due {offered.late_target:,} were late for the target, "
-        f"{offered.late_generator:,} for Leadline, {offered.missed:,} were never sent"
+        f"{offered.due:,} scheduled {offered.late_target:,} late by the target, "
+        f"{offered.late_generator:,} by Leadline, {offered.missed:,} not sent"
     )
     if offered.fell_short is None:
         return text
@@ -239,7 +233,7 @@ def say_stalls(result: EngineResult) -> str | None:
         for stall in stalls[:3]
     ]
     more = f" and {len(stalls) - 3} shorter ones" if len(stalls) > 3 else ""
-    return f"nothing completed for {', '.join(shown)}{more}"
+    return f"no completions for {', '.join(shown)}{more}"
 
 
 def say_generator(result: EngineResult) -> str | None:
@@ -249,10 +243,10 @@ def say_generator(result: EngineResult) -> str | None:
         return None
     share = result.iops.value / generator.ceiling_iops
     text = (
-        f"{say_percent(share)} of the {generator.ceiling_iops:,.0f} requests/s that Leadline "
-        "reaches here with the null backend"
+        f"{say_percent(share)} of the null-backend ceiling, {generator.ceiling_iops:,.0f} "
+        "requests/s"
     )
-    return f"{text}: the number is Leadline's limit, not the target's" if generator.bound else text
+    return f"{text}: the limit is Leadline, not the target" if generator.bound else text
 
 
 def say_placement(result: EngineResult) -> str | None:
@@ -298,19 +292,19 @@ def say_other_load(result: EngineResult) -> str | None:
     """Say what else the machine did during the window."""
     load, said = result.other_load, []
     if result.foreign_cpu is not None:
-        said.append(f"others used {say_percent(result.foreign_cpu)} of a processor")
+        said.append(f"other processes {say_percent(result.foreign_cpu)} CPU")
     if load.steal_cpu:
-        said.append(f"the hypervisor gave {say_percent(load.steal_cpu)} of a processor to others")
+        said.append(f"steal {say_percent(load.steal_cpu)}")
     waits = (
-        (load.cpu_pressure, "a processor"),
+        (load.cpu_pressure, "CPU"),
         (load.io_pressure, "I/O (ours included)"),
         (load.memory_pressure, "memory"),
     )
     waited = [f"{what} {say_percent(share)}" for share, what in waits if share is not None]
     if waited:
-        said.append(f"share of the time in which some task waited for {', '.join(waited)}")
+        said.append(f"pressure (PSI some): {', '.join(waited)}")
     if load.runnable is not None:
-        said.append(f"{load.runnable} runnable at the end, our workers included")
+        said.append(f"{load.runnable} tasks runnable at the end (workers included)")
     return "; ".join(said) or None
 
 
@@ -426,15 +420,15 @@ def _processor(result: EngineResult) -> str:
 
 def _steadiness(result: EngineResult) -> str:
     if result.warm_up.steady is None:
-        return "nobody looked whether it was steady"
-    return "steady" if result.warm_up.steady else "not steady when its time was up"
+        return "steadiness not checked"
+    return "steady" if result.warm_up.steady else "no steady state within its time"
 
 
 def _operations(summary: OperationSummary) -> str:
     latency = summary.latency_us
     if latency is None:
         return "none"
-    return f"{summary.operations:,} taking {say_latency(latency)}"
+    return f"{summary.operations:,}, {say_latency(latency)}"
 
 
 # A measured point as JSON.

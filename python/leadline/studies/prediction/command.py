@@ -75,7 +75,7 @@ def command(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Predict workloads from a stored survey, without measuring anything.
+    """Predict workloads from a stored survey, without measuring.
 
     Of several, those that were not surveyed are named; the command fails when that is all of them.
 

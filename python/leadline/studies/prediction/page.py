@@ -33,7 +33,7 @@ _FORMS = Forms(
     nothing="nothing was predicted, so there is nothing to draw",
 )
 require_prediction_format = _FORMS.require
-_HEADS = ("Workload", "Throughput (95 %)", "Requests/s", "Response (95 %)", "Level")
+_HEADS = ("Workload", "Throughput (95% CI)", "Requests/s", "Response (95% CI)", "Level")
 
 
 def save_predictions(found: Predicted, path: Path) -> None:
@@ -84,7 +84,7 @@ def _charts(found: Predicted) -> dict[str, Drawn]:
     )
     log = wants_log(min(rates), max(rates))
     axis = alt.Axis(title=f"Throughput (MB/s{', log scale' if log else ''})", tickCount=5)
-    return {"predicted": bars(rows, axis, title, "Lines: 95 % intervals.", log=log)}
+    return {"predicted": bars(rows, axis, title, "Lines: 95% intervals.", log=log)}
 
 
 def _page(found: Predicted) -> PlainPage:
@@ -151,7 +151,7 @@ def _term_charts(found: ApplicationPrediction) -> dict[str, Drawn]:
         return {}
     title = f"Time in I/O: {say_interval(found.io_s, format_seconds)}"
     axis = alt.Axis(title="Seconds in I/O", tickCount=5)
-    return {"terms": bars(rows, axis, title, "Lines: 95 % intervals.")}
+    return {"terms": bars(rows, axis, title, "Lines: 95% intervals.")}
 
 
 def _application(

@@ -14,7 +14,7 @@ from leadline.models.predictor import iops_of, response_us_of
 from leadline.record import Interval, Prediction, Survey
 from leadline.record.application.prediction import ApplicationPrediction, Term
 from leadline.record.wording import join_words, say_bytes, say_interval, say_rate, say_workload
-from leadline.units import format_bytes, format_rate, format_seconds, say_percent, say_span
+from leadline.units import format_bytes, format_rate, format_seconds, say_ends, say_percent
 
 
 class Predicted(NamedTuple):
@@ -57,10 +57,10 @@ def render_predictions(
     table = Table(box=None, pad_edge=False, header_style="dim")
     heads = [
         "workload",
-        "throughput (95 %)",
-        "one run (95 %)",
+        "throughput (95% CI)",
+        "one run (95% CI)",
         "requests/s",
-        "mean response (95 %)",
+        "mean response (95% CI)",
         "region",
     ]
     for head in heads if names is None else ["", *heads]:
@@ -90,15 +90,11 @@ def _span(prediction: Prediction) -> str:
     run = prediction.run_throughput_mb_s
     if run.low is None or run.high is None:
         return "no interval"
-    return say_span(format_rate(run.low), format_rate(run.high))
+    return say_ends(format_rate(run.low), format_rate(run.high))
 
 
 def _seconds(response_us: Interval) -> str:
-    said = format_seconds(response_us.value / 1e6)
-    if response_us.low is None or response_us.high is None:
-        return said
-    span = say_span(format_seconds(response_us.low / 1e6), format_seconds(response_us.high / 1e6))
-    return f"{said} ({span})"
+    return say_interval(response_us, lambda us: format_seconds(us / 1e6))
 
 
 # An application's predicted time on a terminal: one sentence, its terms, its streams, warnings.
@@ -167,7 +163,7 @@ def term_rows(found: ApplicationPrediction) -> tuple[Sequence[str], list[tuple[s
         )
         for term in found.terms
     ]
-    return ("Term", "Calls", "Time in I/O (95 %)", "Where traced"), rows
+    return ("Term", "Calls", "Time in I/O (95% CI)", "Where traced"), rows
 
 
 def stream_rows(found: ApplicationPrediction) -> tuple[Sequence[str], list[tuple[str, ...]]]:

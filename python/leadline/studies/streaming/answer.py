@@ -51,8 +51,8 @@ def _first_sentences(balances: Sequence[Balance]) -> Iterator[str]:
     lowest = min(known, key=_first_rate)
     assert lowest.first is not None  # noqa: S101 - `known` has only such
     yield (
-        f"Bottleneck: {RESOURCE_WORDS[lowest.first]}, in {lowest.kernel} "
-        f"{lowest.phase}, at {format_rate(_first_rate(lowest))} of disk bandwidth per processor."
+        f"Bottleneck: {RESOURCE_WORDS[lowest.first]}, {lowest.kernel} {lowest.phase}, "
+        f"{format_rate(_first_rate(lowest))} of disk bandwidth per processor."
     )
     for one in known:
         yield f"{one.kernel} {one.phase}: {one.sentence}"
@@ -150,7 +150,4 @@ def _same(system: StreamBalance, one: Balance) -> Balance | None:
 
 def _standing(balance: Balance) -> str:
     word = RESOURCE_WORDS[balance.first or "disks"]
-    return (
-        f"{balance.system} takes {format_rate(_first_rate(balance))} per processor before {word} "
-        "saturates"
-    )
+    return f"{balance.system} {format_rate(_first_rate(balance))} per processor, limited by {word}"

@@ -43,8 +43,8 @@ GAIN_SHORT_FRAC = 0.75
 FULL_FRAC = 0.85
 """A resource used for at least this share of the time is used up: nothing overlaps perfectly."""
 _NO_PART_TO_BLAME = (
-    "nothing that is measured is used up: the time is lost waiting inside the kernel, for the "
-    "latency of the disks, or to other programs"
+    "no measured resource is used up; the time is spent waiting in the kernel, on disk latency, "
+    "or on other processes"
 )
 
 
@@ -176,13 +176,13 @@ def _evidence(
     """Say of every resource how much of what was used, the busiest first."""
     run = cell.runs[0][0]
     of = {
-        "disks": f"what {say_count(cell.disks, 'disk')} can do by themselves",
-        "io_path": "what all disks give at once",
+        "disks": f"the standalone rate of {say_count(cell.disks, 'disk')}",
+        "io_path": "the rate of all disks together",
         "cpu": say_processors(processors_of(run.options, capacities)),
         "memory": "the bus, by counters"
         if busy(*cell.runs[0], capacities).memory_counted
         else "the bus, by the model",
-        "network": "what a rank can send and receive",
+        "network": "a rank's bandwidth",
     }
     busiest = sorted(used, key=lambda name: -used[name].value)
     return tuple(
@@ -200,18 +200,18 @@ def _sentence(
     reached = format_rate(most.achieved_mb_s.value)
     if stops is None:
         return (
-            f"{what} gains with every disk, to {reached} on {say_count(most.disks, 'disk')}: the "
-            "disks limit it."
+            f"{what}: {reached} on {say_count(most.disks, 'disk')}, gains with every disk; "
+            "bottleneck: disks."
         )
     if limited_by is None or last is None:
         return (
-            f"{what} is sublinear from {say_count(stops.disks, 'disk')}, {reached}: "
-            f"{_NO_PART_TO_BLAME}."
+            f"{what}: {reached} on {say_count(most.disks, 'disk')}, sublinear from disk "
+            f"{stops.disks}; bottleneck unknown: {_NO_PART_TO_BLAME}."
         )
     evidence = "; ".join(last.evidence[:2])
     return (
-        f"{what} is sublinear from {say_count(stops.disks, 'disk')}, {reached}: "
-        f"{RESOURCE_WORDS[limited_by]} saturates ({evidence})."
+        f"{what}: {reached} on {say_count(most.disks, 'disk')}, sublinear from disk "
+        f"{stops.disks}; bottleneck: {RESOURCE_WORDS[limited_by]} ({evidence})."
     )
 
 
@@ -326,21 +326,10 @@ def _why_not(name: Resource, capacities: Capacities) -> str:
 
 def _balance_sentence(order: Sequence[Resource], rates: dict[Resource, Interval]) -> str:
     if not order:
-        return "Nothing can be said of its balance: no capacity was measured."
-    words = [
-        f"{_first_word(order[0])} first, at {format_rate(rates[order[0]].value)} per processor"
-    ]
-    if len(order) > 1:
-        rate = format_rate(rates[order[1]].value)
-        words.append(f"the next is {RESOURCE_WORDS[order[1]]} at {rate}")
-    if "disks" in rates:
-        words.append(f"twice the disks would bring {say_gain(_gain_of_disks(rates))}")
-    return f"{'; '.join(words)}."
-
-
-def _first_word(name: Resource) -> str:
-    word = RESOURCE_WORDS[name]
-    return word[0].upper() + word[1:]
+        return "balance unknown: no capacity was measured."
+    first = [f"{RESOURCE_WORDS[name]} {format_rate(rates[name].value)}" for name in order[:2]]
+    gain = f"; doubling disks: {say_gain(_gain_of_disks(rates))}" if "disks" in rates else ""
+    return f"{', then '.join(first)} per processor{gain}."
 
 
 def _gain_of_disks(rates: dict[Resource, Interval]) -> float:
@@ -351,8 +340,8 @@ def _gain_of_disks(rates: dict[Resource, Interval]) -> float:
 
 
 def say_gain(frac: float) -> str:
-    """Write `12 %`, or `nothing`."""
-    return say_percent(frac) if abs(frac) >= _WORTH_SAYING_FRAC else "nothing"
+    """Write `+12%`, or `no gain`."""
+    return say_percent(frac, signed=True) if abs(frac) >= _WORTH_SAYING_FRAC else "no gain"
 
 
 # What another machine would do: more processors, disks, memory bandwidth, network.
@@ -467,9 +456,8 @@ def _what_if_sentence(
     limited: Resource,
 ) -> str:
     return (
-        f"{balance.kernel} {balance.phase}: {say_changes(changes)} would bring "
-        f"{say_gain(gain)}, to "
-        f"{format_rate(becomes.value)}; then {RESOURCE_WORDS[limited]} would be the bottleneck."
+        f"{balance.kernel} {balance.phase} with {say_changes(changes)}: {say_gain(gain)}, "
+        f"{format_rate(becomes.value)}; bottleneck then: {RESOURCE_WORDS[limited]}."
     )
 
 

@@ -39,7 +39,7 @@ _NOTHING_FRAC = 0.005
 """A gain below half a percent is none."""
 SATURATION_HEADS = tuple(RESOURCE_WORDS[name] for name in RESOURCES)
 COST_HEADS = ("Disks", "CPU used", "ns per byte: user + kernel", "Instructions per byte", "CPI")
-RATIO_HEADS = ("Disks", "Bus", "Measured (95 %)", "Model", "Corrected", "Terms of the model")
+RATIO_HEADS = ("Disks", "Bus", "Measured (95% CI)", "Model", "Corrected", "Terms of the model")
 
 
 class SaturationRow(NamedTuple):
@@ -72,7 +72,7 @@ def _saturation_row(balance: Balance) -> SaturationRow:
 
 
 def say_saturation(saturation: Saturation | None, *, brief: bool = False) -> str:
-    """Write `581 MB/s (570 to 592 MB/s)`, with `≥` where it was never seen saturated.
+    """Write `581 MB/s [570, 592]`, with `≥` where it was never seen saturated.
 
     Brief is `581`, under a head that has the unit.
     """
@@ -111,8 +111,8 @@ def _what_if_row(system: str, found: WhatIf) -> WhatIfRow:
 
 
 def say_gain(found: WhatIf) -> str:
-    """Write `+67 % (+64 to +69 %)`, or `nothing`."""
-    return "nothing" if abs(found.gain_frac.value) < _NOTHING_FRAC else say_change(found.gain_frac)
+    """Write `+67% [+64, +69]`, or `no gain`."""
+    return "no gain" if abs(found.gain_frac.value) < _NOTHING_FRAC else say_change(found.gain_frac)
 
 
 class AmdahlRow(NamedTuple):

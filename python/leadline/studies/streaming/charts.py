@@ -147,7 +147,9 @@ def bound_chart(study: StreamStudy) -> alt.LayerChart | None:
         scale=alt.Scale(domain=[0, 1.14 * most], nice=False),
         axis=alt.Axis(title="MB/s, read and written", labelExpr=NUMBER_EXPR, tickCount=5),
     )
-    tips = tooltips(group="Phase", achieved="Achieved", said="Could be (95 %)", limit="Bounded by")
+    tips = tooltips(
+        group="Phase", achieved="Achieved", said="Could be (95% CI)", limit="Bounded by"
+    )
     layers: list[AnyChart] = [
         alt.Chart(values(rows)).mark_bar(style="gain", opacity=0.85).encode(x=x, y=y, tooltip=tips),
         alt.Chart(values(rows))
@@ -248,7 +250,7 @@ def _measured(
 
 
 def _tips() -> list[alt.Tooltip]:
-    said = tooltips(group="Phase", at="On", found="Measured (95 %)", model="Model")
+    said = tooltips(group="Phase", at="On", found="Measured (95% CI)", model="Model")
     return said + tooltips(more="With corrections", **{"from": "Counted by"})
 
 
@@ -294,7 +296,7 @@ def _ratio_title(ratios: Sequence[Ratio], bus: Bus) -> str:
     worst, ratio = max(errors, key=lambda pair: pair[0])
     if worst < _MATCH_FRAC:
         percent = max(1, math.ceil(100 * worst))
-        return f"The {name} carries what the model says, within {percent} %"
+        return f"The {name} carries what the model says, within {percent}%"
     times = f"{1 + (ratio.error_frac or 0.0):.2g}\N{MULTIPLICATION SIGN}"
     what = f"{times} what the model says in {ratio.kernel} {ratio.phase}"
     return f"The {name} carries {what}"
@@ -305,7 +307,7 @@ def _subtitle(ratios: Sequence[Ratio]) -> list[str]:
     measured = [ratio.measured for ratio in ratios if ratio.measured is not None]
     intervals = any(each.low is not None for each in measured)
     corrected = any(ratio.corrected is not None for ratio in ratios)
-    bars = "Bars: measured, with 95 % intervals." if intervals else "Bars: measured once."
+    bars = "Bars: measured, with 95% intervals." if intervals else "Bars: measured once."
     said = [bars] if measured else []
     said.append("Solid line: the model (AD98 Fig. 2).")
     if corrected:
@@ -322,7 +324,7 @@ def _subtitle(ratios: Sequence[Ratio]) -> list[str]:
 _SCALING_HEIGHT_PX = 320
 _LETTER_PX, _LABEL_GAP_PX = 7.2, 7
 _SCALING_SUBTITLE = [
-    "Each bar: what one more disk adds to the phase's disk bandwidth, with its 95 % interval.",
+    "Each bar: what one more disk adds to the phase's disk bandwidth, with its 95% interval.",
     "Line: what that disk gives by itself. A bar that falls short names what stopped it.",
 ]
 
@@ -398,7 +400,7 @@ def _bars(
         group="Phase",
         at="On",
         gained="Marginal gain",
-        total="All together (95 %)",
+        total="All together (95% CI)",
         of="Ideal",
         why="Limit",
     )

@@ -34,7 +34,7 @@ app = typer.Typer(
 
 @app.callback()
 def command() -> None:
-    """Stream data through the machine: scan, sort or transpose it, verified, phase by phase."""
+    """Stream data through the machine: scan, sort or transpose, verified."""
 
 
 @app.command()

@@ -210,7 +210,7 @@ def command(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Say which resource is the bottleneck as disks are added, and what more of it would bring.
+    """Find the bottleneck as disks are added, and the gain of upgrades.
 
     Example: leadline balance data --what-if disks=2
     """

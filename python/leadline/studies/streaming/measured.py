@@ -253,8 +253,8 @@ def amdahl_case(study: StreamStudy, cells: Sequence[Cell]) -> AmdahlCase | None:
         memory_mb_per_mips=memory,
         io_mbit_s_per_mips=io,
         sentence=(
-            f"Amdahl and Case ask for 1 MB and 1 Mbit/s for every MIPS; here are "
-            f"{say_number(memory)} MB and {say_number(io)} Mbit/s for every {_unit(source)}."
+            f"{say_number(memory)} MB and {say_number(io)} Mbit/s per {_unit(source)} (Amdahl and "
+            "Case: 1 MB and 1 Mbit/s per MIPS)."
         ),
     )
 

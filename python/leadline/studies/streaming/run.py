@@ -37,6 +37,7 @@ from leadline.record.streaming import (
     StreamStudy,
 )
 from leadline.record.study import Said
+from leadline.record.wording import say_rate
 from leadline.store import Keeper, Store, Stored
 from leadline.studies.streaming.answer import sentences_of
 from leadline.studies.streaming.launcher import rank_started
@@ -360,20 +361,18 @@ def _sentences(study: StreamStudy, limit: Bound | None) -> list[str]:
     seconds = readings_interval([run.result.seconds for run in study.runs])
     passes = "" if result.passes == 1 else f" in {result.passes} passes"
     took = f"{format_bytes(result.bytes_in)}{passes} took {format_seconds(seconds.value)}"
-    how_sure = "; one run, so without an interval: --runs 3 gives one"
+    said_rate, how_sure = format_rate(rate.value), "; one run, no interval (use --runs 3)"
     if rate.low is not None and rate.high is not None:
-        how_sure = f" ({format_rate(rate.low)} to {format_rate(rate.high)}, {rate.n} runs)"
-    said = [
-        f"{result.kernel} of {took}: {format_rate(rate.value)} read and written together{how_sure}."
-    ]
+        said_rate, how_sure = say_rate(rate, level=True), f" ({rate.n} runs)"
+    said = [f"{result.kernel} of {took}: {said_rate} read plus written{how_sure}."]
     if limit is not None and limit.mb_s.value:
         share = 100 * rate.value / limit.mb_s.value
         said.append(
-            f"That is {share:.0f} % of the {format_rate(limit.mb_s.value)} that the "
-            f"{RESOURCE_WORDS[limit.resource]} of this machine would allow."
+            f"Bound: {share:.0f}% of {format_rate(limit.mb_s.value)}, by "
+            f"{RESOURCE_WORDS[limit.resource]}."
         )
     if result.verified:
-        said.append(f"The output was read back and is right ({format_seconds(result.verify_s)}).")
+        said.append(f"Output read back and verified in {format_seconds(result.verify_s)}.")
     return said
 
 

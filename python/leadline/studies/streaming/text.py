@@ -181,7 +181,7 @@ def _cells(cell: Cell, cost: PhaseCost | None) -> tuple[str, ...]:
         str(len(phases)),
         _rate(phases, lambda phase: phase.bytes_read),
         _rate(phases, lambda phase: phase.bytes_written),
-        f"{100 * cost.cpu_utilisation.value:.0f} %" if cost else NOT_COUNTED,
+        f"{100 * cost.cpu_utilisation.value:.0f}%" if cost else NOT_COUNTED,
         _pair(cost.cpu_user_ns_per_byte, cost.cpu_system_ns_per_byte) if cost else NOT_COUNTED,
         say_counted(cost.instructions_per_byte if cost else None),
         say_counted(cost.cycles_per_instruction if cost else None),
@@ -383,7 +383,7 @@ def _scaling(terminal: Terminal, scaling: Sequence[Scaling]) -> Table:
         for each in scaling
         for number, step in enumerate(each.steps)
     ]
-    return terminal.table(["Phase", "Disks", "MB/s", "95 %", "Marginal gain", "Bottleneck"], rows)
+    return terminal.table(["Phase", "Disks", "MB/s", "95% CI", "Marginal gain", "Bottleneck"], rows)
 
 
 def _step(step: ScalingStep) -> list[str]:
@@ -393,7 +393,7 @@ def _step(step: ScalingStep) -> list[str]:
     return [
         str(step.disks),
         f"{rate.value:,.0f}",
-        f"{rate.low:,.0f} to {rate.high:,.0f}" if known else "no interval",
+        f"[{rate.low:,.0f}, {rate.high:,.0f}]" if known else "no interval",
         f"{step.gained_mb_s.value:+,.0f} of {step.ideal_gain_mb_s:,.0f}".replace(
             "-", "\N{MINUS SIGN}"
         ),

@@ -103,7 +103,7 @@ def _disk_axis(disks: Sequence[int]) -> alt.X:
 
 
 def _full(disks: Sequence[int], x: alt.X, y: alt.Y) -> AnyChart:
-    """Draw the line of 100 % as far as there are disks: beyond it stand names."""
+    """Draw the line of 100% as far as there are disks: beyond it stand names."""
     row = {"disks": disks[0], "last": disks[-1], "y": 100}
     line: AnyChart = (
         alt.Chart(values([row]))
@@ -115,7 +115,7 @@ def _full(disks: Sequence[int], x: alt.X, y: alt.Y) -> AnyChart:
 
 def _lines(rows: Sequence[Row], x: alt.X, y: alt.Y) -> list[AnyChart]:
     colour, shape = _colour(), _shape()
-    tips = tooltips(resource="Resource", at="On", said="Used (95 %)")
+    tips = tooltips(resource="Resource", at="On", said="Used (95% CI)")
     known = [row for row in rows if row["low"] is not None and row["high"] is not None]
     chart = alt.Chart(values(rows))
     return [
@@ -196,7 +196,7 @@ def _cpi(rows: Sequence[Row], x: alt.X) -> AnyChart:
         scale=alt.Scale(domain=[0, 1.25 * max(float(row["cpi"]) for row in rows)], nice=False),
         axis=alt.Axis(title="Cycles per instruction", orient="right", grid=False, tickCount=4),
     )
-    tips = tooltips(at="On", said="CPI (95 %)")
+    tips = tooltips(at="On", said="CPI (95% CI)")
     chart = alt.Chart(values(rows))
     line = chart.mark_line(style="cpi").encode(x=x, y=y)
     points = chart.mark_point(style="cpi-point").encode(x=x, y=y, tooltip=tips)
@@ -206,11 +206,11 @@ def _cpi(rows: Sequence[Row], x: alt.X) -> AnyChart:
 def _busiest(scaling: Scaling) -> str:
     step = scaling.steps[-1]
     name = max(step.utilisation, key=lambda each: step.utilisation[each].value)
-    return f"{RESOURCE_WORDS[name]} {100 * step.utilisation[name].value:.0f} % used"
+    return f"{RESOURCE_WORDS[name]} {100 * step.utilisation[name].value:.0f}% used"
 
 
 def _subtitle(cpi: bool) -> str:
-    said = "With 95 % intervals; grey dashes: all of it."
+    said = "With 95% intervals; grey dashes: all of it."
     return f"{said} Dotted: cycles per instruction, on the right." if cpi else said
 
 
@@ -407,7 +407,7 @@ def _tips() -> list[alt.Tooltip]:
     return tooltips(
         system="System",
         resource="Resource",
-        said="Used up at (95 %)",
+        said="Used up at (95% CI)",
         used="Most seen of it",
         why="From",
     )
@@ -506,7 +506,7 @@ def _first(balances: Sequence[Balance]) -> str:
 
 
 def _balance_subtitle(balances: Sequence[Balance]) -> list[str]:
-    said = ["Disk bandwidth that uses a resource up, with 95 % intervals."]
+    said = ["Disk bandwidth that uses a resource up, with 95% intervals."]
     if any(each.at_least for one in balances for each in one.saturations):
         said.append("≥: never seen saturated.")
     if len({system_name(each) for each in balances}) == 1:

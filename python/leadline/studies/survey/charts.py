@@ -58,7 +58,7 @@ def unique_bytes_chart(survey: Survey) -> alt.LayerChart:
     y = throughput_y(least, most, headroom=1.24, log=log)
     layers = [*border_layers(survey, x), *curve_layers(curve, x, y), *_region_labels(survey, x)]
     focal = say_workload(curve.focal).partition(", ")[2]
-    subtitle = f"At {focal}. Bars: 95 % intervals; small rings: single readings."
+    subtitle = f"At {focal}. Bars: 95% intervals; small rings: single readings."
     return finish(layers, _levels_title(survey), subtitle, (WIDE_PX, TALL_PX))
 
 
@@ -80,7 +80,7 @@ def border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[An
         (border.bytes, format_bytes(border.bytes.value), say_border(border))
         for border in survey.borders
     ]
-    title = "The level ends at (95 %)"
+    title = "The level ends at (95% CI)"
     return border_marks(borders, x, title, label_y=_label_y, labelled=labelled)
 
 
@@ -165,7 +165,7 @@ def _family_curve(region: Region, curve: Curve, most_mb_s: float) -> alt.LayerCh
     y = throughput_y(0.0, most_mb_s)
     layers = [*good_band(curve, x), *curve_layers(curve, x, y), *focal_mark(curve, x, y)]
     place = say_place(region)
-    subtitle = f"{place[0].upper()}{place[1:]}. Shaded: 75 % of the best or more; diamond: focal."
+    subtitle = f"{place[0].upper()}{place[1:]}. Shaded: 75% of the best or more; diamond: focal."
     return finish(layers, _family_title(curve), subtitle, (NARROW_PX, LOW_PX))
 
 
@@ -175,15 +175,15 @@ def _family_title(curve: Curve) -> str:
         high, low = FRACTION_ENDS[curve.parameter]
         comparison = ends(curve)
         if comparison is None or not comparison.shown:
-            return f"{high.capitalize()} against {low}: no significant difference"
+            return f"{high.capitalize()} over {low}: no significant difference"
         fast, slow, shown = (high, low, comparison)
         if comparison.slower:
             fast, slow, shown = low, high, comparison.inverse()
         return f"{fast.capitalize()} over {slow}: {say_times(shown)}"
-    what = "Bigger requests" if curve.parameter == "size_mean" else "More processes"
+    what = "Request size" if curve.parameter == "size_mean" else "Concurrency"
     found = gain(curve)
     if found is None or not found.to_best.faster:
-        return f"{what}: no gain shown"
+        return f"{what}: no significant gain"
     tail = ", still rising" if found.rising else ""
     if not tail and found.level_x < found.last.x:
         tail = f", level from {say_value(curve.parameter, found.level_x)}"
@@ -216,7 +216,7 @@ def curves_chart(names: Sequence[str], curves: Sequence[Curve]) -> alt.LayerChar
     return finish(
         system_layers(rows, names, x, y),
         _summary_title(names, least, most),
-        "Each at its own focal workload; bands: 95 % intervals.",
+        "Each at its own focal workload; bands: 95% intervals.",
         (WIDE_PX, TALL_PX),
     )
 
@@ -281,7 +281,7 @@ def system_layers(
         scale=alt.Scale(domain=list(names), range=shapes),
         legend=alt.Legend(title="System"),
     )
-    tips = tooltips(system="System", where="At", rate="Throughput (95 %)")
+    tips = tooltips(system="System", where="At", rate="Throughput (95% CI)")
     banded = [row for row in lined if row["low"] is not None and row["high"] is not None]
     chart = alt.Chart(values(rows))
     band = alt.Chart(values(banded)).mark_area(opacity=0.16, clip=True)
@@ -346,8 +346,8 @@ def drift_title(survey: Survey) -> str:
         return f"The system {say_step(survey.drift_step)}"
     drift = told_drift(survey.drift_frac)
     if drift is None:
-        return "Drift cannot be told"
-    said = "No drift shown" if drift.covers(0.0) else "The system drifted"
+        return "Drift unknown"
+    said = "No significant drift" if drift.covers(0.0) else "Drift"
     return f"{said}: {say_change(drift)}"
 
 
@@ -386,7 +386,7 @@ def _chart(
     chart = alt.Chart(alt.NamedData("curve")).encode(x=x)
     here = alt.Chart(alt.NamedData("here")).encode(x=x)
     low = on_field(y, "low")
-    tips = tooltips(where="At", rate="Throughput (95 %)")
+    tips = tooltips(where="At", rate="Throughput (95% CI)")
     layers: list[AnyChart] = border_layers(survey, x) if parameter == "unique_bytes" else []
     layers += [
         chart.mark_area(style="band", clip=True).encode(

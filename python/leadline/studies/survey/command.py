@@ -88,7 +88,7 @@ def command(
     resume: _Resume = False,
     json: Json = False,
 ) -> None:
-    """Find the levels of a storage hierarchy, and what each does well.
+    """Survey a storage system: its levels, and throughput by workload.
 
     Example: leadline survey /data --budget 5m
     """

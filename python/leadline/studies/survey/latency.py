@@ -81,5 +81,5 @@ def curve_rows(
 
 def curve_heads(curve: Curve, *, iops: bool = False) -> tuple[str, ...]:
     """Return the heads of these rows."""
-    rate = "Requests/s" if iops else "Throughput (95 %)"
+    rate = "Requests/s" if iops else "Throughput (95% CI)"
     return (PARAMETER_TITLES[curve.parameter], rate, "p50", "p99")

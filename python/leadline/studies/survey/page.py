@@ -263,7 +263,7 @@ def what_if_document(
 
     `model` is one of `leadline.models.predictor.MODELS`; None is the default.
 
-    Keys: `survey_id`; `model` (`Model.embedded()`, its matrices packed by `pack`); `t`, the 95 %
+    Keys: `survey_id`; `model` (`Model.embedded()`, its matrices packed by `pack`); `t`, the 95%
     quantile for the model's df; `sliders`, every parameter with the values it can take and where
     it starts; `regions` with the range of each parameter (`spans`); `unique_bytes`, the range over
     all; `size_share_max` and `border_zones` as in `leadline.models.ranges`; `chart_bytes`, where

@@ -30,7 +30,7 @@ POINTS_MAX = 84
 """CP94 §9: the SPARCstation's survey took 84 points."""
 
 RESERVED_75 = 28
-"""Five new points of each of the five curves at the 75 % point, itself read three times."""
+"""Five new points of each of the five curves at the 75% point, itself read three times."""
 POINTS_MIN = 34
 FAMILIES_FIRST = 18
 """Points that families get before the curve over unique_bytes has more than its least: both ends of
@@ -202,7 +202,7 @@ def _of_families(points: int) -> str:
 
 
 def reserved_75(points: int) -> int:
-    """Points that stay for the final curves of the 75 % version; a third of a small survey."""
+    """Points that stay for the final curves of the 75% version; a third of a small survey."""
     return min(RESERVED_75, points // 3)
 
 

@@ -1,4 +1,4 @@
-"""What a survey says: its noise, what was found, and the sentences."""
+"""A survey in words: its noise, its findings, its answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from leadline.record import Interval, Measurement, Status, Survey, Workload
 from leadline.record.finding import Finding, Severity, drift_values
 from leadline.record.findings import (
     LEVEL_FRAC,
-    Comparison,
     Gain,
     border_is_gradual,
     compare,
@@ -19,15 +18,15 @@ from leadline.record.findings import (
     gain,
     told_drift,
 )
-from leadline.record.survey import Curve, CurvePoint, Region
+from leadline.record.survey import Border, Curve, CurvePoint, Region
 from leadline.record.wording import (
     FRACTION_ENDS,
     join_words,
+    say_basis,
     say_bytes,
     say_change,
     say_count,
     say_half_width,
-    say_place,
     say_rate,
     say_step,
     say_times,
@@ -46,7 +45,7 @@ from leadline.stats import (
 from leadline.studies.counted import throughput
 from leadline.studies.survey.borders import Readings
 from leadline.studies.survey.middle import RegionBounds
-from leadline.units import format_bytes, format_seconds, say_percent, say_span
+from leadline.units import format_bytes, format_seconds, say_percent
 
 # Run-to-run noise of a survey, learned from the points measured more than once.
 #
@@ -90,7 +89,7 @@ class NoiseModel:
         return self._overall
 
     def interval(self, found: Sequence[Measurement]) -> Interval:
-        """95 % interval of the throughput behind readings of one workload."""
+        """95% interval of the throughput behind readings of one workload."""
         if not found:
             return Interval(0.0, None, None, 0)
         return reading_interval(
@@ -350,24 +349,22 @@ def _alike(findings: Iterable[Finding]) -> list[list[Finding]]:
     return sorted(groups.values(), key=len, reverse=True)
 
 
-# The answer in five plain sentences, from a finished (or stopped) survey's record alone.
+# The answer in five lines, from a finished (or stopped) survey's record alone.
 #
-# Each number carries its 95 % interval; a difference that the intervals cannot show is said to be
-# "no significant difference", never rounded into a finding. One reading each: levels, best and
-# worst workloads, bigger requests, more processes (with reads and sequence where they matter),
-# how sure.
-
-_WORDS = {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}
+# Each number carries its 95% interval; a difference that the intervals cannot show is said to be
+# "no significant difference", never rounded into a finding. One line each: levels, fastest and
+# slowest workloads, request size, concurrency (with reads and sequence where they matter),
+# accuracy.
 
 
 def sentences(survey: Survey) -> tuple[str, ...]:
-    """Answer in five plain sentences; pure, so the same record always reads the same."""
+    """Answer in five lines; pure, so the same record always reads the same."""
     return (
         _levels(survey),
-        _best_and_worst(survey),
-        _bigger_requests(survey),
-        _more_processes(survey),
-        _how_sure(survey),
+        _fastest_and_slowest(survey),
+        _scaling(survey, "size_mean", "Request size"),
+        _concurrency(survey),
+        _accuracy(survey),
     )
 
 
@@ -376,42 +373,41 @@ def _levels(survey: Survey) -> str:
     if not regions:
         return "Levels: inconclusive, the survey stopped before any level was measured."
     cap = survey.start.cache_limit_bytes
-    capped = f" The page cache was capped at {format_bytes(cap)} for this survey." if cap else ""
+    capped = f"; page cache capped at {format_bytes(cap)}" if cap else ""
     if len(regions) == 1:
-        return _one_level(regions[0], curve) + capped
-    holds = [
-        f"the {region.name}{'' if index else ' holds'} {say_bytes(border.bytes, level=not index)}"
-        f"{' and changes gradually' if border_is_gradual(border) else ''}"
+        return f"{_one_level(regions[0], curve)}{capped}."
+    bases = {border.basis for border in survey.borders}
+    ends = "; ".join(
+        f"{region.name if index else _upper(region.name)}: {_end(border, named=len(bases) > 1)}"
         for index, (region, border) in enumerate(zip(regions, survey.borders, strict=False))
-    ]
-    count = _WORDS.get(len(regions), str(len(regions)))
-    levels = f"{count} levels: {', '.join(holds)}, beyond it the {regions[-1].name}."
-    return f"{levels} {_shown_by(survey)}{capped}"
+    )
+    basis = f"; from {say_basis(bases.pop())}" if len(bases) == 1 else ""
+    gradual = border_is_gradual(survey.borders[-1])
+    last = regions[-1].name
+    beyond = f"gradual transition to {last}" if gradual else f"{last} beyond"
+    return f"{ends}; {beyond} ({len(regions)} levels{basis}{capped})."
 
 
-def _shown_by(survey: Survey) -> str:
-    """Say what the boundaries are from."""
-    by_count = [border.basis == "counted" for border in survey.borders]
-    others = by_count.count(False)
-    alone = f"{'boundaries are' if others > 1 else 'boundary is'} from throughput."
-    if not any(by_count):
-        return f"The {alone}"
-    counted = "The end of the page cache is from hit ratios"
-    return f"{counted}; the other {alone}" if others else f"{counted}."
+def _end(border: Border, *, named: bool) -> str:
+    return say_bytes(border.bytes, level=True) + (f" from {say_basis(border.basis)}" * named)
+
+
+def _upper(name: str) -> str:
+    return name[0].upper() + name[1:]
 
 
 def _one_level(region: Region, curve: Curve) -> str:
-    span = f"between {format_bytes(region.low_bytes)} and {format_bytes(region.high_bytes)} touched"
+    span = f"no boundary from {format_bytes(region.low_bytes)} to {format_bytes(region.high_bytes)}"
     fall = ends(curve)
     if fall is not None and fall.slower and fall.ratio < 0.8:
         return (
-            f"One level, the {region.name}, on a smooth slope: no boundary shown {span}, but the "
-            f"smallest workload is {say_times(fall.inverse())} as fast as the largest (95 %)."
+            f"One level, {region.name}, smooth slope: {span}; smallest working set "
+            f"{say_times(fall.inverse())} as fast as the largest"
         )
-    return f"One level, the {region.name}: no boundary shown {span}."
+    return f"One level, {region.name}: {span}"
 
 
-def _best_and_worst(survey: Survey) -> str:
+def _fastest_and_slowest(survey: Survey) -> str:
     regions = {region.index: region for region in survey.regions}
     found = [
         (point, curve, regions[curve.region])
@@ -427,21 +423,21 @@ def _best_and_worst(survey: Survey) -> str:
         if region.low_bytes <= point.x <= region.high_bytes
     ]
     if not found:
-        return "Best and worst workloads: inconclusive, too little was measured."
+        return "Fastest and slowest: inconclusive, too little was measured."
     best = max(found, key=lambda entry: entry[0].throughput_mb_s.value)
     worst = min(found, key=lambda entry: entry[0].throughput_mb_s.value)
     # Both ends were picked from all the points, so every pair was a candidate.
     pairs = len(found) * (len(found) - 1) // 2
     apart = compare(best[0].throughput_mb_s, worst[0].throughput_mb_s, candidates=pairs)
     if not apart.shown:
-        return f"Best and worst workloads: no significant difference among {len(found)} workloads."
-    return f"Runs best: {_entry(best)}; worst: {_entry(worst)}."
+        return f"Fastest and slowest: no significant difference among {len(found)} workloads."
+    return f"Fastest: {_entry(best)}; slowest: {_entry(worst)}."
 
 
 def _entry(entry: tuple[CurvePoint, Curve, Region]) -> str:
     point, curve, region = entry
     what = say_workload_at(curve.parameter, point.x)
-    return f"{what} {say_place(region)}, {say_rate(point.throughput_mb_s)}"
+    return f"{say_rate(point.throughput_mb_s)}, {what}, {region.name}"
 
 
 def _curves(survey: Survey, parameter: str) -> list[tuple[Region, Curve | None]]:
@@ -452,20 +448,20 @@ def _curves(survey: Survey, parameter: str) -> list[tuple[Region, Curve | None]]
     ]
 
 
-def _bigger_requests(survey: Survey) -> str:
-    curves = _curves(survey, "size_mean")
+def _scaling(survey: Survey, parameter: str, title: str) -> str:
+    curves = _curves(survey, parameter)
     if not curves:
-        return "Bigger requests: not measured."
-    texts = [(region, _gain_text(gain(curve), "size_mean")) for region, curve in curves]
-    return f"Bigger requests: {_by_place(texts)}."
+        return f"{title}: not measured."
+    texts = [(region, _gain_text(gain(curve), parameter)) for region, curve in curves]
+    return f"{title}: {_by_level(texts)}."
 
 
-def _by_place(texts: list[tuple[Region, str]]) -> str:
-    """Say each text once, with every place it holds for."""
-    places: dict[str, list[str]] = {}
+def _by_level(texts: list[tuple[Region, str]]) -> str:
+    """Say each text once, after every level it holds for."""
+    levels: dict[str, list[str]] = {}
     for region, text in texts:
-        places.setdefault(text, []).append(say_place(region))
-    return "; ".join(f"{join_words(where)} {text}" for text, where in places.items())
+        levels.setdefault(text, []).append(region.name)
+    return "; ".join(f"{join_words(names)} {text}" for text, names in levels.items())
 
 
 def _gain_text(found: Gain | None, parameter: str) -> str:
@@ -474,20 +470,20 @@ def _gain_text(found: Gain | None, parameter: str) -> str:
     last = say_value(parameter, found.last.x)
     if not (found.to_best.faster and found.best.x > found.first.x):
         span = _span(parameter, found.first.x, found.last.x)
-        return f"no gain shown from {span}{_falls(found, last)}"
+        return f"no significant gain from {span}{_falls(found, last)}"
     span = _span(parameter, found.first.x, found.best.x)
-    text = f"going from {span} brings {say_times(found.to_best)}"
+    text = f"{say_times(found.to_best)} from {span}"
     if found.rising:
-        return f"{text}, still rising at the largest measured"
+        return f"{text}, still rising"
     if found.level_x < found.last.x:
-        text += f", levelling off at about {say_value(parameter, found.level_x)}"
+        text += f", level from {say_value(parameter, found.level_x)}"
     return text + _falls(found, last)
 
 
 def _falls(found: Gain, last: str) -> str:
     if not (found.to_last.slower and found.to_last.ratio < LEVEL_FRAC):
         return ""
-    return f", and at {last} it is down to {say_times(found.to_last)} of the best"
+    return f", {say_times(found.to_last)} of the best at {last}"
 
 
 def _span(parameter: str, low: float, high: float) -> str:
@@ -495,13 +491,9 @@ def _span(parameter: str, low: float, high: float) -> str:
     return f"{say_value(parameter, low)} to {say_value(parameter, high)}{words}"
 
 
-def _more_processes(survey: Survey) -> str:
-    curves = _curves(survey, "process_num")
-    if not curves:
-        return "More processes: not measured."
-    texts = [(region, _gain_text(gain(curve), "process_num")) for region, curve in curves]
+def _concurrency(survey: Survey) -> str:
     mixes = [_mix(survey, parameter, words) for parameter, words in FRACTION_ENDS.items()]
-    return " ".join([f"More processes: {_by_place(texts)}.", *filter(None, mixes)])
+    return " ".join([_scaling(survey, "process_num", "Concurrency"), *filter(None, mixes)])
 
 
 def _mix(survey: Survey, parameter: str, words: tuple[str, str]) -> str:
@@ -513,12 +505,12 @@ def _mix(survey: Survey, parameter: str, words: tuple[str, str]) -> str:
         if comparison is None:
             continue
         if comparison.shown:
-            told.append(f"{say_place(region)} {_faster_side(comparison, words)}")
+            told.append(f"{region.name} {say_times(comparison)}")
         else:
-            alike.append(say_place(region))
+            alike.append(region.name)
     if alike:
-        told.append(f"no significant difference {join_words(alike)}")
-    return f"{words[0].capitalize()} against {words[1]}: {'; '.join(told)}." if told else ""
+        told.append(f"{join_words(alike)} no significant difference")
+    return f"{words[0].capitalize()} over {words[1]}: {'; '.join(told)}." if told else ""
 
 
 def _spans_the_mix(curve: Curve | None) -> bool:
@@ -526,44 +518,30 @@ def _spans_the_mix(curve: Curve | None) -> bool:
     return {0.0, 1.0} <= xs
 
 
-def _faster_side(comparison: Comparison, words: tuple[str, str]) -> str:
-    fast, slow = words if comparison.faster else (words[1], words[0])
-    shown = comparison if comparison.faster else comparison.inverse()
-    verb = "are" if fast.endswith("s") else "is"
-    return f"{fast} {verb} {say_times(shown)} as fast as {slow}"
-
-
-def _how_sure(survey: Survey) -> str:
+def _accuracy(survey: Survey) -> str:
     parts = [f"{say_count(survey.points, 'point')} in {format_seconds(survey.wall_s)}"]
     if survey.accuracy_frac is None:
         parts.append("too few readings for the width of the intervals")
     else:
         width = say_half_width(survey.accuracy_frac)
-        parts.append(f"the 95 % intervals are {width} at the median")
+        parts.append(f"median 95% CI half-width {width}")
     if survey.noise_frac:
         noise = [f"{say_percent(frac)} ({name})" for name, frac in survey.noise_frac.items()]
-        parts.append(f"readings of one point differ from run to run by {join_words(noise)}")
+        parts.append(f"run-to-run CV {join_words(noise)}")
     parts.append(_say_drift(survey))
-    text = f"How sure: {', '.join(parts)}."
     if survey.status is not Status.DONE:
-        text += (
-            f" The survey was stopped early, after {survey.points} of "
-            f"{survey.start.plan.points} planned points."
-        )
+        planned = survey.start.plan.points
+        parts.append(f"stopped early, after {survey.points} of {planned} planned points")
     if not survey.settled:
-        text += " The focal points had not settled when it ended."
-    return text
+        parts.append("focal points not settled")
+    return f"Accuracy: {'; '.join(parts)}."
 
 
 def _say_drift(survey: Survey) -> str:
     if survey.drift_step is not None:
-        return f"and the system {say_step(survey.drift_step)}"
+        return f"the system {say_step(survey.drift_step)}"
     drift = told_drift(survey.drift_frac)
     if drift is None or drift.low is None or drift.high is None:
-        return "drift cannot be told"
-    if drift.covers(0.0):
-        return f"no drift shown: {say_change(drift)}"
-    way = "slowed down" if drift.value < 0 else "sped up"
-    size = sorted((abs(drift.low), abs(drift.high)))
-    span = say_span(say_percent(size[0]), say_percent(size[1]))
-    return f"and the system {way} during the survey by {say_percent(abs(drift.value))} ({span})"
+        return "drift unknown"
+    said = "no significant drift" if drift.covers(0.0) else "drift"
+    return f"{said}: {say_change(drift)}"

@@ -1,7 +1,7 @@
-"""The first self-scaling benchmark (CP94 §7): every parameter at its 75 % point at once.
+"""The first self-scaling benchmark (CP94 §7): every parameter at its 75% point at once.
 
 The focal vector is found by going round the parameters: each curve is measured with the others
-at their present values and its 75 % point taken, until a whole round changes nothing, until the
+at their present values and its 75% point taken, until a whole round changes nothing, until the
 vector comes back to an earlier one, or until the search's points are used up. The rest of the plan,
 reserved from the start, goes onto the five curves at the vector that was found.
 """
@@ -22,7 +22,7 @@ from leadline.studies.survey.plan import reserved_75, share, spread
 from leadline.units import format_bytes
 
 GOOD_FRAC = 0.75
-"""CP94 §7: workloads that reach 75 % of the maximum perform well."""
+"""CP94 §7: workloads that reach 75% of the maximum perform well."""
 
 SEARCH_POINTS = {"unique_bytes": 6, "size_mean": 5, "read_frac": 3, "seq_frac": 3, "process_num": 3}
 """Of a curve while the vector is looked for; those that are known there count."""
@@ -40,7 +40,7 @@ class SeventyFiveStrategy:
     """Decides the points of the paper's first version; see the module's first lines.
 
     Attributes:
-        focal: the vector at which every parameter is at its 75 % point, as far as found.
+        focal: the vector at which every parameter is at its 75% point, as far as found.
         regions: one, the whole range; this version knows no families.
         decided: always None, boundaries are not looked for.
         settled: whether a whole round, the last one, moved nothing.
@@ -176,7 +176,7 @@ class SeventyFiveStrategy:
         }[parameter]
 
     def _good_value(self, parameter: str) -> float:
-        """The least restrictive value that yields 75 % of the maximum (CP94 §7).
+        """The least restrictive value that yields 75% of the maximum (CP94 §7).
 
         Least restrictive: the most data, and the least of everything else.
         """
@@ -207,7 +207,7 @@ def say_vector(strategy: SeventyFiveStrategy) -> str:
         ended = f"It had not settled after {rounds}, the last of which began at "
         ended += f"{_say(strategy.vectors[max(0, len(strategy.vectors) - 2)])}."
     return (
-        "Focal vector, at which each parameter alone reaches 75 % of its best: "
+        "Focal vector, at which each parameter alone reaches 75% of its best: "
         f"{_say(strategy.focal)}. {ended}"
     )
 
@@ -215,7 +215,7 @@ def say_vector(strategy: SeventyFiveStrategy) -> str:
 def _say(vector: Workload) -> str:
     return (
         f"{format_bytes(vector.unique_bytes)} touched, {format_bytes(vector.size_mean)} requests, "
-        f"{100 * vector.read_frac:.0f} % reads, {100 * vector.seq_frac:.0f} % sequential, "
+        f"{100 * vector.read_frac:.0f}% reads, {100 * vector.seq_frac:.0f}% sequential, "
         f"{say_count(vector.process_num, 'process')}"
     )
 

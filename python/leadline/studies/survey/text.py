@@ -60,7 +60,7 @@ POINT_HEADS = (
     "Reads",
     "Sequential",
     "Processes",
-    "Throughput (95 % within the run)",
+    "Throughput (95% within the run)",
     "p50 (µs)",
     "p99 (µs)",
     "From cache",
@@ -101,7 +101,7 @@ def tile_rows(survey: Survey) -> list[tuple[str, str]]:
     ]
     if survey.accuracy_frac is not None:
         tiles.append(
-            (f"±{say_percent(survey.accuracy_frac)}", "median half-width of the 95 % intervals")
+            (f"±{say_percent(survey.accuracy_frac)}", "median half-width of the 95% intervals")
         )
     return tiles
 
@@ -290,18 +290,16 @@ def render_terminal(
 
     `cache` is what the survey says of the page cache, for a sentence or two under the table.
     """
-    for sentence in terminal.sentences(survey.sentences):
-        yield sentence
-        yield Text("")
+    yield from terminal.sentences(survey.sentences)
+    yield Text("")
     for line in chart_lines(survey, terminal.width, plain=terminal.plain):
         yield Text(line, no_wrap=True, overflow="crop")
     if survey.regions:
         yield Text("")
         yield _table(terminal, survey)
     if cache is not None and survey.regions:
-        for said in cache.sentences:
-            yield terminal.text(said)
-            yield Text("")
+        yield from map(terminal.text, cache.sentences)
+        yield Text("")
     yield from terminal.warnings(survey.findings)
 
 
@@ -318,7 +316,7 @@ def _table(terminal: Terminal, survey: Survey) -> Table:
             say_percent(share) if share is not None else "not measured",
         )
         rows.append(cells)
-    heads = ("Level", "Capacity (95 %)", "Throughput (95 %)", "Run-to-run CV", "Cache hits")
+    heads = ("Level", "Capacity (95% CI)", "Throughput (95% CI)", "Run-to-run CV", "Cache hits")
     return terminal.table(heads, rows)
 
 

@@ -41,7 +41,7 @@ from leadline.units import format_rate, say_percent, say_span
 
 ERROR_FRAC_MIN = 0.001
 """Where the log axis of errors begins; a smaller error is drawn there."""
-_PERCENT = "format(100 * datum.value, '~r') + ' %'"
+_PERCENT = "format(100 * datum.value, '~r') + '%'"
 _TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _ROW_PX = 38
 AWAY, AT_BORDER = "away from region boundaries", "at a region boundary"
@@ -85,7 +85,7 @@ def validation_rows(validation: Validation) -> list[tuple[str, ...]]:
 
 
 def scatter_chart(validation: Validation, score: ModelScore) -> alt.LayerChart:
-    """Draw predicted against measured throughput with 95 % intervals (CP94 Fig. 12)."""
+    """Draw predicted against measured throughput with 95% intervals (CP94 Fig. 12)."""
     rows = forecast_rows(validation, score.model)
     rates = [float(row[key]) for row in rows for key in ("x", "y")]
     singles = [
@@ -105,7 +105,7 @@ def scatter_chart(validation: Validation, score: ModelScore) -> alt.LayerChart:
     # The corner above the diagonal is empty, and a legend below is wider than a phone.
     zone = alt.Legend(title=None, orient="top-left", columns=1)
     tips = tooltips(
-        workload="Workload", measured="Measured", predicted="Predicted (95 %)", error="Error"
+        workload="Workload", measured="Measured", predicted="Predicted (95% CI)", error="Error"
     )
     chart = alt.Chart(values(rows))
     layers: list[AnyChart] = [
@@ -127,7 +127,7 @@ def scatter_chart(validation: Validation, score: ModelScore) -> alt.LayerChart:
     return finish(
         layers,
         f"Half of {validation.n} workloads within {say_percent(score.median_error.value)}",
-        f"The {score.model} model; bars: 95 % intervals; dotted: single-number benchmarks.",
+        f"The {score.model} model; bars: 95% intervals; dotted: single-number benchmarks.",
         (NARROW_PX, NARROW_PX),
     )
 
@@ -162,9 +162,9 @@ def models_chart(validation: Validation) -> alt.LayerChart:
     y = alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=130, grid=False))
     tips = tooltips(
         name="Model or rival",
-        said="Median error (95 %)",
-        said75="75 % within",
-        said90="90 % within",
+        said="Median error (95% CI)",
+        said75="75% within",
+        said90="90% within",
         readings="Points it used",
     )
     chart = alt.Chart(values(rows))
@@ -195,7 +195,7 @@ def models_chart(validation: Validation) -> alt.LayerChart:
     return finish(
         layers,
         f"Least median error: {best.model}, {say_percent(best.median_error.value)}",
-        "Dot and bar: median, 95 %; ticks: 75 and 90 %; dashed: inherent error.",
+        "Dot and bar: median, 95%; ticks: 75 and 90%; dashed: inherent error.",
         (NARROW_PX, max(120, _ROW_PX * len(rows))),
     )
 
@@ -228,7 +228,7 @@ def coverage_chart(validation: Validation) -> alt.LayerChart:
         if score.model == validation.model
         for item in score.coverage
     ]
-    tips = tooltips(model="Model", said="Inside (95 %)")
+    tips = tooltips(model="Model", said="Inside (95% CI)")
     marked = alt.Chart(values(marks))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": end, "y": end} for end in (0, 1)]))
@@ -247,14 +247,14 @@ def coverage_chart(validation: Validation) -> alt.LayerChart:
     return finish(
         layers,
         _coverage_title(next(s for s in validation.scores if s.model == validation.model)),
-        f"Dots: {validation.model} at 50, 90, 95 %, with 95 % intervals; dashed: ideal.",
+        f"Dots: {validation.model} at 50, 90, 95%, with 95% intervals; dashed: ideal.",
         (NARROW_PX, LOW_PX),
     )
 
 
 def _coverage_title(score: ModelScore) -> str:
     ninety = next(item for item in score.coverage if item.confidence == 0.9)
-    return f"90 % intervals hold {say_percent(ninety.share.value)} of the measured values"
+    return f"90% intervals hold {say_percent(ninety.share.value)} of the measured values"
 
 
 def error_chart(validation: Validation, score: ModelScore, parameter: str) -> alt.LayerChart:
@@ -283,7 +283,7 @@ def error_chart(validation: Validation, score: ModelScore, parameter: str) -> al
         axis=alt.Axis(title="Error (log scale)", values=list(_TICKS), labelExpr=_PERCENT),
     )
     tips = tooltips(workload="Workload", error="Error")
-    bin_tips = tooltips(where="From", said="Median (95 %)")
+    bin_tips = tooltips(where="From", said="Median (95% CI)")
     chart, medians = alt.Chart(values(rows)), alt.Chart(values(bins))
     wide = parameter == "unique_bytes"
     layers: list[AnyChart] = [
@@ -305,9 +305,9 @@ def error_chart(validation: Validation, score: ModelScore, parameter: str) -> al
     return finish(
         layers,
         _error_title(found),
-        "Rings: workloads; lines: medians, 95 %"
+        "Rings: workloads; lines: medians, 95%"
         + ("; dashed: region boundaries" if wide else "")
-        + ("; 0.1 % or less at the foot." if min(errors) <= ERROR_FRAC_MIN else "."),
+        + ("; 0.1% or less at the foot." if min(errors) <= ERROR_FRAC_MIN else "."),
         (WIDE_PX if wide else NARROW_PX, TALL_PX if wide else LOW_PX),
     )
 
@@ -414,14 +414,14 @@ def _error_scale(low: float, high: float) -> alt.Scale:
 HEADS = (
     "Model or rival",
     "Points",
-    "Median error (95 %)",
-    "75 %",
-    "90 %",
+    "Median error (95% CI)",
+    "75%",
+    "90%",
     "Enhanced",
     "A",
-    "In 50 / 90 / 95 %",
+    "In 50 / 90 / 95%",
 )
-_WORKLOADS = ("Workload", "Measured", "Predicted (95 %)", "Error")
+_WORKLOADS = ("Workload", "Measured", "Predicted (95% CI)", "Error")
 
 
 _FORMS = Forms(

@@ -62,7 +62,7 @@ def command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Measure random workloads and hold them against what the survey's models predict.
+    """Measure random workloads and score a survey's predictions.
 
     Example: leadline validate data --count 20
     """

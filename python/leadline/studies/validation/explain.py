@@ -25,6 +25,7 @@ from leadline.record.wording import (
     PARAMETER_TITLES,
     say_change,
     say_count,
+    say_interval,
     say_number,
     say_share,
     say_value,
@@ -138,7 +139,7 @@ def _predictions(
 # What a validation says, in plain sentences, and what a reader must know before trusting it.
 
 AMPLIFICATION_PAPER = "2.8 to 5.0"
-"""CP94 Fig. 15: 10/2, 12/3, 13/3 and 14/5 %."""
+"""CP94 Fig. 15: 10/2, 12/3, 13/3 and 14/5%."""
 
 
 def validation_sentences(validation: Validation) -> tuple[str, ...]:
@@ -205,13 +206,9 @@ def _inherent(validation: Validation, score: ModelScore) -> str | None:
     inherent, times = validation.inherent_error, score.amplification
     if inherent is None or times is None:
         return None
-    span = ""
-    if times.low is not None and times.high is not None:
-        span = f" ({say_span(say_number(times.low), say_number(times.high))})"
     return (
-        f"The same workload read twice differs by {say_share(inherent)}; the error is "
-        f"{say_number(times.value)} times that{span}, where the paper's was "
-        f"{AMPLIFICATION_PAPER} times."
+        f"The same workload read twice differs by {say_share(inherent)}; error amplification "
+        f"{say_interval(times, say_number)}, in the paper {AMPLIFICATION_PAPER}."
     )
 
 
@@ -230,7 +227,7 @@ def _covered(score: ModelScore) -> str | None:
     if not score.coverage:
         return None
     parts = [
-        f"{say_percent(item.share.value)} of the {100 * item.confidence:.0f} % intervals"
+        f"{say_percent(item.share.value)} of the {100 * item.confidence:.0f}% intervals"
         for item in score.coverage
     ]
     honest = all(item.share.covers(item.confidence) for item in score.coverage)

@@ -321,7 +321,7 @@ Floats = NDArray[np.float64]
 
 
 def quantile_interval(errors: Floats, quantile: float, seed: int) -> Interval:
-    """Quantile of `errors` with its 95 % percentile-bootstrap interval, workloads resampled."""
+    """Quantile of `errors` with its 95% percentile-bootstrap interval, workloads resampled."""
     drawn = errors[_resample(errors.size, seed)]
     low, high = np.quantile(np.quantile(drawn, quantile, axis=1), [0.025, 0.975])
     return Interval(float(np.quantile(errors, quantile)), float(low), float(high), errors.size)
@@ -345,7 +345,7 @@ def ratio_of_medians(errors: Floats, repeats: Floats, seed: int) -> Interval | N
 
 
 def share_interval(hits: int, count: int) -> Interval:
-    """Share of hits with its 95 % Wilson interval."""
+    """Share of hits with its 95% Wilson interval."""
     from scipy.stats import binomtest  # noqa: PLC0415 - see `chance_of_spread`
 
     found = binomtest(hits, count).proportion_ci(method="wilson")
@@ -422,7 +422,7 @@ def moved(drift: Sequence[FocalDrift], together: Interval | None) -> tuple[Focal
     """Return the regions that are shown to have moved; None when nothing is shown to have.
 
     All regions and their mean are asked, so each must exclude 0 by an interval that is wider than
-    its own 95 % one (Bonferroni), on the log scale.
+    its own 95% one (Bonferroni), on the log scale.
     """
     tests = len(drift) + 1
     regions = tuple(item for item in drift if _excludes_zero(item.change_frac, tests))

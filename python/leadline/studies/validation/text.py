@@ -26,14 +26,14 @@ def render_validation(validation: Validation) -> Group:
 def _table(validation: Validation) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("model or rival", no_wrap=True)
-    heads = ("points", "median error (95 %)", "75 %", "90 %", "enhanced", "A", "50/90/95 %")
+    heads = ("points", "median error (95% CI)", "75%", "90%", "enhanced", "A", "50/90/95%")
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     for score in validation.scores:
         table.add_row(*_cells(score))
     table.caption = (
         "enhanced: median without region boundaries. A: median error over inherent error. "
-        "50/90/95 %: share of the measured values in the intervals of that confidence."
+        "50/90/95%: share of the measured values in the intervals of that confidence."
     )
     table.caption_justify = "left"
     return table
@@ -60,7 +60,7 @@ def validation_document(validation: Validation) -> dict[str, Any]:
     """The keys DESIGN.md promises for `validate --json`, and more beside them.
 
     The promised numbers are plain, and of the headline's model; `intervals` has each of them with
-    its 95 % interval and n.
+    its 95% interval and n.
     """
     start, score = validation.start, validation.score(validation.model)
     intervals = _intervals(score) if score else {}

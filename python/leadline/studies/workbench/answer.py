@@ -36,7 +36,7 @@ from leadline.store import Keeper, Store, Stored
 from leadline.studies.workbench.loads import threshold_ratio
 from leadline.studies.workbench.run_lengths import run_length_sentences
 from leadline.studies.workbench.surface.models import say_error, surface_error
-from leadline.units import format_seconds, say_percent
+from leadline.units import format_seconds, say_ci, say_percent
 
 # What an experiment found, in plain sentences: the rate, what limited it, what it cost.
 
@@ -63,11 +63,11 @@ def say_requests(rate_per_s: float) -> str:
 
 
 def say_peak(rate: Interval, confidence: float) -> str:
-    """Write `412 requests/s (395 to 430, 95 %)`."""
+    """Write `412 requests/s, 95% CI [395, 430]`."""
     if rate.low is None or rate.high is None:
         return f"{say_requests(rate.value)} (no interval)"
-    span = f"{_digits(rate.low)} to {_digits(rate.high)}"
-    return f"{say_requests(rate.value)} ({span}, {say_percent(confidence)})"
+    ends = _digits(rate.low), _digits(rate.high)
+    return say_ci(say_requests(rate.value), *ends, level=confidence)
 
 
 def say_threshold(threshold: Threshold) -> str:
@@ -83,9 +83,21 @@ def say_threshold(threshold: Threshold) -> str:
     return " or ".join(said)
 
 
+def say_target(threshold: Threshold) -> str:
+    """Write what a server keeps up to its peak, to follow `at`."""
+    said = []
+    if threshold.mean_ms is not None:
+        said.append(f"mean response time {_digits(threshold.mean_ms)} ms")
+    said += [
+        f"{say_quantile(within.percentile)} of responses within {_digits(within.limit_ms)} ms"
+        for within in threshold.shares
+    ]
+    return " and ".join(said)
+
+
 def say_quantile(share: float) -> str:
-    """Write a share as many nines as it has: `99.9 %`."""
-    return f"{100 * share:.6g} %"
+    """Write a share as many nines as it has: `99.9%`."""
+    return f"{100 * share:.6g}%"
 
 
 def say_sample(sample: Sample) -> str:
@@ -103,8 +115,8 @@ def _tell_peak(experiment: Experiment) -> list[str]:
     if own.peak is None:
         return [f"{name}: no answer yet, after {_effort(own.trials)}."]
     peak = own.peak
-    said = [_verdict(name, start.goal, peak), *peak.sentences]
-    return [*said, *_bounds(peak), *_beyond(peak), _limit(peak), _cost(own), *_lengths(experiment)]
+    said = [_verdict(name, start.goal, peak), *peak.sentences, *_beyond(peak)]
+    return [*said, f"{_limit(peak)} {_cost(own)}", *_lengths(experiment)]
 
 
 def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
@@ -113,19 +125,21 @@ def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
         return _reached(name, goal, peak)
     if peak.verdict is PeakVerdict.IRREGULAR:
         rate = peak.rate_per_s
-        about = "" if rate is None else f" It lies about {say_peak(rate, peak.confidence)}."
-        return f"Trials of {name} contradict each other; no one rate is its peak.{about}"
+        about = "" if rate is None else f" About {say_peak(rate, peak.confidence)}."
+        return f"{name}: no single peak rate, its trials contradict each other.{about}"
     lowest = min((load.rate_per_s for load in peak.loads), default=0.0)
-    bound = f"its peak rate is {_at_least(peak)}"
+    bound = f"peak rate {_at_least(peak)}"
     return {
-        PeakVerdict.NEVER_SATURATED: f"{name} was not saturated at any load: {bound}.",
+        PeakVerdict.NEVER_SATURATED: f"{name}: not saturated at any load; {bound}.",
         PeakVerdict.ALWAYS_SATURATED: (
-            f"{name} was saturated at every load tried, down to {say_requests(lowest)}: "
-            f"{saturated} whatever the load.{_unloaded(peak)}"
+            f"{name}: saturated at every load tried, down to {say_requests(lowest)}: "
+            f"{saturated} at any load.{_unloaded(peak)}"
         ),
-        PeakVerdict.GENERATOR_LIMITED: f"The load generator gave out before {name} did: {bound}.",
-        PeakVerdict.SERVER_LOST: f"{name} died or stopped answering under load: {bound}.",
-        PeakVerdict.FAILED: f"{name}: trials failed again and again, and nothing can be said.",
+        PeakVerdict.GENERATOR_LIMITED: (
+            f"{name}: not saturated, the load generator is the bottleneck; {bound}."
+        ),
+        PeakVerdict.SERVER_LOST: f"{name}: died or stopped answering under load; {bound}.",
+        PeakVerdict.FAILED: f"{name}: no answer, trials failed repeatedly.",
     }[peak.verdict]
 
 
@@ -133,19 +147,19 @@ def _reached(name: str, goal: Goal, peak: PeakRate) -> str:
     if peak.rate_per_s is None:
         gave_up = peak.verdict is PeakVerdict.GAVE_UP
         ended = "the policy gave up" if gave_up else "the time ended"
-        return f"{name}: {ended} before a peak rate could be told."
+        return f"{name}: no peak rate, {ended} first."
     takes = (
-        f"{name} takes {say_peak(peak.rate_per_s, peak.confidence)} before "
-        f"{say_threshold(goal.threshold)}"
+        f"{name}: peak rate {say_peak(peak.rate_per_s, peak.confidence)}, at "
+        f"{say_target(goal.threshold)}{_bounds(peak)}"
     )
     if peak.verdict is PeakVerdict.FOUND:
         return f"{takes}."
     gave_up = peak.verdict is PeakVerdict.GAVE_UP
     allowed = "as far as the policy could tell" if gave_up else "as far as the time allowed"
     if peak.accuracy is not None and peak.accuracy >= goal.accuracy:
-        return f"{takes}, {allowed}: it is not confirmed."
+        return f"{takes}; not confirmed, {allowed}."
     reached = "no accuracy" if peak.accuracy is None else f"accuracy {peak.accuracy:.2g}"
-    return f"{takes}, {allowed}: {reached} was reached, {goal.accuracy:.2g} was asked."
+    return f"{takes}; {allowed}, {reached} of {goal.accuracy:.2g}."
 
 
 def _unloaded(peak: PeakRate) -> str:
@@ -158,7 +172,7 @@ def _unloaded(peak: PeakRate) -> str:
         for what, of in (("the mean", load.response_ms), ("the share's time", load.percentile_ms))
         if of is not None
     ]
-    return f" There {join_words(found)}: the target is below the unloaded latency." if found else ""
+    return f" There {join_words(found)}: the target is below unloaded latency." if found else ""
 
 
 def _at_least(peak: PeakRate) -> str:
@@ -167,11 +181,11 @@ def _at_least(peak: PeakRate) -> str:
     return f"at least {say_requests(peak.lower_bound_per_s)}"
 
 
-def _bounds(peak: PeakRate) -> list[str]:
+def _bounds(peak: PeakRate) -> str:
     low, high = peak.lower_bound_per_s, peak.upper_bound_per_s
     if low is None or high is None or high <= low:
-        return []
-    return [f"Seen unsaturated at {say_requests(low)}, saturated at {say_requests(high)}."]
+        return ""
+    return f" (met at {_digits(low)}, exceeded at {say_requests(high)})"
 
 
 def _beyond(peak: PeakRate) -> list[str]:
@@ -221,33 +235,29 @@ def _rate(load: Load) -> float:
 
 def _limit(peak: PeakRate) -> str:
     if peak.verdict is PeakVerdict.GAVE_UP:
-        return "The server was the limit; another seed or policy may narrow the interval."
+        return "Bottleneck: server; another seed or policy may narrow the interval."
     limited = {
-        "server": "The server was the limit.",
-        "generator": "The load generator was the limit, not the server.",
-        "time": "Time was the limit: a longer deadline would narrow the interval.",
-        "unknown": "What the limit was cannot be told.",
+        "server": "Bottleneck: server.",
+        "generator": "Bottleneck: load generator, not the server.",
+        "time": "Limited by time: a longer deadline would narrow the interval.",
+        "unknown": "Bottleneck: unknown.",
     }
     return limited[peak.limited_by]
 
 
 def _cost(own: SamplePeak) -> str:
     goal_s = own.peak.run_length_s if own.peak is not None else 0.0
-    return f"It took {_effort(own.trials)}; the peak is that of trials of {format_seconds(goal_s)}."
+    return f"Test time: {_effort(own.trials)}; peak rate of {format_seconds(goal_s)} trials."
 
 
 def _lengths(experiment: Experiment) -> list[str]:
     said = run_length_sentences(experiment)
-    return (
-        [*said, f"The study of run lengths took {_effort(experiment.peaks[0].lengths)} more."]
-        if said
-        else []
-    )
+    return [*said, f"Run-length study: {_effort(experiment.peaks[0].lengths)}."] if said else []
 
 
 def _effort(trials: tuple[Trial, ...]) -> str:
     cost_s = sum(trial.cost_s for trial in trials)
-    return f"{say_count(len(trials), 'trial')} and {format_seconds(cost_s)} of test time"
+    return f"{format_seconds(cost_s)}, {say_count(len(trials), 'trial')}"
 
 
 def _tell_surface(experiment: Experiment) -> list[str]:
@@ -256,15 +266,15 @@ def _tell_surface(experiment: Experiment) -> list[str]:
     trials = sum(len(own.trials) for own in experiment.peaks)
     cost_s = sum(trial.cost_s for own in experiment.peaks for trial in own.trials)
     measured = f"{len(ended)} of {say_count(len(start.samples), 'sample')} measured"
-    effort = f"{say_count(trials, 'trial')} and {format_seconds(cost_s)} of test time"
-    said = [f"{start.system}: {measured}, with {effort}."]
+    effort = f"{format_seconds(cost_s)}, {say_count(trials, 'trial')}"
+    said = [f"{start.system}: {measured}; test time: {effort}."]
     if surface is None:
         return said
     asked = start.surface_error_frac
     if surface.error_frac is not None and len(ended) < len(start.samples):
         wanted = "" if asked is None else f"; {say_percent(asked)} was asked"
         said.append(
-            f"The others are from the model {surface.model}, which expects a mean error of "
+            f"Others by model {surface.model}: expected mean error "
             f"{say_percent(surface.error_frac)}{wanted}."
         )
     error = surface_error(experiment)
@@ -274,7 +284,7 @@ def _tell_surface(experiment: Experiment) -> list[str]:
         said.insert(0, _ideal(experiment, surface.ideal))
     said += [f"{sentence}." for sentence in surface.flat]
     if asked is not None and (surface.error_frac is None or surface.error_frac > asked):
-        said.append("The error that was asked was not reached; a longer deadline may.")
+        said.append("Requested error not reached; a longer deadline may.")
     return said
 
 
@@ -283,10 +293,10 @@ def _ideal(experiment: Experiment, ideal: Sample) -> str:
     cells = () if surface is None else surface.cells
     cell = next((cell for cell in cells if cell.sample == ideal), None)
     if cell is None or cell.rate_per_s is None:
-        return f"The best rate for the least is at {say_sample(ideal)}."
+        return f"Smallest configuration at peak: {say_sample(ideal)}."
     how = "measured" if cell.measured else "by the model"
     rate = say_peak(cell.rate_per_s, experiment.start.goal.confidence)
-    return f"The best rate for the least is at {say_sample(ideal)}: {rate}, {how}."
+    return f"Smallest configuration at peak: {say_sample(ideal)}: {rate}, {how}."
 
 
 def _findings(experiment: Experiment) -> tuple[Finding, ...]:

@@ -246,7 +246,7 @@ _LOG_NORMAL = {
 `slow_factor` is how much slower, as a logarithm."""
 
 _TWO_MODES_Z = 1.2
-"""Above it a server has two modes: 11.5 % beforehand."""
+"""Above it a server has two modes: 11.5% beforehand."""
 _SLOW_SHARE = (0.2, 0.8)
 """A mode that is rarer than this would take more trials to see than any search can afford."""
 _COLD_MAX = 3.0
@@ -348,7 +348,7 @@ def toggled(normal: Floats, random: np.random.Generator) -> tuple[Floats, Floats
 COUNT = 500
 MODEL_BIAS_LOG, MODEL_SD_LOG = 0.008, 0.02
 """What the model's own peak is off by, where its parameters are known: over 159 simulated servers
-of five classes it is 0.8 % low in the mean, with a standard deviation of 2 %."""
+of five classes it is 0.8% low in the mean, with a standard deviation of 2%."""
 _KEEP = 0.5
 """Effective part of the particles at each degree."""
 _SWEEPS_BETWEEN, _SWEEPS_LAST = 3, 6

@@ -324,7 +324,7 @@ def command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Find the highest load a server takes before it is too slow, at a stated confidence.
+    """Find the peak rate of a server or disk at a latency target.
 
     Example: leadline peak /data --p99 2ms --workload bs=4k,rw=randread,direct=1,size=2g
     """

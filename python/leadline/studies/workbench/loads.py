@@ -228,12 +228,12 @@ def rate_interval(
       too wide rather than too narrow;
     - with no such load, the response is taken to rise no slower than in proportion to the load;
     - loads on either side that are told from the peak with `_BOUND_CONFIDENCE` bound it. Those of
-      SH08's search are told with 95 % from as little as two trials, and there are many of them;
+      SH08's search are told with 95% from as little as two trials, and there are many of them;
     - the load itself is always inside.
 
     Half a peak-rate region off (R may be anywhere in R_sat ± s R_sat) is thereby accounted for.
     That a search stops when its trials happen to agree with the region is not: on a known curve 87
-    to 98 % of the 95 % intervals hold the peak. Nor is that a load was told wrongly on the way,
+    to 98% of the 95% intervals hold the peak. Nor is that a load was told wrongly on the way,
     which two trials do to a server with two modes.
 
     None with fewer than two trials; no ends where they would be further apart than twice the rate.

@@ -118,7 +118,7 @@ def _needed_chart(experiment: Experiment, rows: Sequence[RunLength]) -> alt.Laye
         ),
     ]
     subtitle = [
-        f"For {100 * goal.accuracy:.4g} % accuracy at {100 * goal.confidence:.4g} %,",
+        f"For {100 * goal.accuracy:.4g}% accuracy at {100 * goal.confidence:.4g}%,",
         "with the interval of the spread. Both axes log.",
     ]
     title = "Trials that an accuracy takes"

@@ -123,13 +123,13 @@ class _Words(NamedTuple):
         if self.measure == "mean":
             return "Mean response (ms)"
         share = self.threshold.percentile or 0.0
-        return f"{100 * share:.4g} % of responses within (ms)"
+        return f"{100 * share:.4g}% of responses within (ms)"
 
     @property
     def title(self) -> str:
         if self.measure == "mean":
             return "Mean response time against load"
-        return f"Response time of {100 * (self.threshold.percentile or 0):.4g} % against load"
+        return f"Response time of {100 * (self.threshold.percentile or 0):.4g}% against load"
 
 
 def _whole(peak: PeakRate | None, rows: Sequence[Row], limit: float) -> View:

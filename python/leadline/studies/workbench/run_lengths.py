@@ -262,7 +262,7 @@ def run_length_sentences(experiment: Experiment) -> list[str]:
 def _cheapest(experiment: Experiment, rows: Sequence[RunLength]) -> str:
     goal = experiment.start.goal
     where = f"At {say_percent(rows[0].part_of_peak)} of the peak"
-    asked = f"{100 * goal.accuracy:.4g} % accuracy of the response at {100 * goal.confidence:.4g} %"
+    asked = f"{100 * goal.accuracy:.4g}% accuracy of the response at {100 * goal.confidence:.4g}%"
     able = [row for row in rows if row.cost_s is not None and row.reads_as_longest]
     best = min(able, key=lambda row: row.cost_s.value if row.cost_s else math.inf, default=None)
     if best is None or best.cost_s is None or best.needed is None:
@@ -290,7 +290,7 @@ def _cheapest(experiment: Experiment, rows: Sequence[RunLength]) -> str:
 def _span(count: Interval) -> str:
     if count.low is None or count.high is None:
         return ""
-    return f" ({count.low:.0f} to {count.high:.0f})"
+    return f" [{count.low:.0f}, {count.high:.0f}]"
 
 
 def _overlap(one: Interval, other: Interval) -> bool:

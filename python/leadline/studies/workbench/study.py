@@ -319,7 +319,7 @@ def _share_between(low: float, high: float) -> Callable[[str], float]:
     def read(text: str) -> float:
         value = parse_share(text)
         if not low <= value <= high:
-            raise ValueError(f"{text!r} is not between {100 * low:g} % and {100 * high:g} %")
+            raise ValueError(f"{text!r} is not between {100 * low:g}% and {100 * high:g}%")
         return value
 
     return read
@@ -391,13 +391,13 @@ def spent_s(experiment: Experiment) -> float:
 
 
 def say_variation(variation: Variation) -> str:
-    """Write `accuracy 90 %, confidence 95 %`."""
+    """Write `accuracy 90%, confidence 95%`."""
     return ", ".join(f"{name} {say_value(value)}" for name, value in variation.items())
 
 
 def say_value(value: float | str) -> str:
     """Write one of the values as it is typed."""
-    return value if isinstance(value, str) else f"{100 * value:.4g} %"
+    return value if isinstance(value, str) else f"{100 * value:.4g}%"
 
 
 def varied_sentences(variations: Sequence[Variation], found: Sequence[Experiment]) -> list[str]:

@@ -48,7 +48,7 @@ from leadline.studies.workbench.text import (
     say_peak,
     say_response,
 )
-from leadline.units import format_seconds, say_percent, say_span
+from leadline.units import format_seconds, say_percent
 
 # An experiment as flat rows, one for every trial, for other tools.
 
@@ -157,12 +157,12 @@ def run_length_lines(experiment: Experiment) -> list[tuple[str, ...]]:
 
 
 def say_needed(needed: Interval | None) -> str:
-    """Write `4 (3 to 9)`: how many trials an accuracy takes."""
+    """Write `4 [3, 9]`: how many trials an accuracy takes."""
     if needed is None:
         return f"over {NEEDED_MAX:,}"
     if needed.low is None or needed.high is None:
         return f"{needed.value:.0f}"
-    return f"{needed.value:.0f} ({say_span(f'{needed.low:.0f}', f'{needed.high:.0f}')})"
+    return say_interval(needed, "{:.0f}".format)
 
 
 def _line(row: RunLength) -> tuple[str, ...]:

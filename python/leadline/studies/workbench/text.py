@@ -27,7 +27,7 @@ from leadline.record.workbench import (
 from leadline.studies.workbench.answer import say_quantile, say_sample, say_threshold
 from leadline.studies.workbench.loads import percentile_ms, threshold_ratio
 from leadline.studies.workbench.run_lengths import latency_curve
-from leadline.units import format_seconds, say_percent, say_span
+from leadline.units import format_seconds, say_ci, say_percent, say_span
 
 VERDICTS: dict[PeakVerdict, str] = {
     PeakVerdict.FOUND: "found",
@@ -57,16 +57,16 @@ def say_load(rate_per_s: float) -> str:
 
 
 def say_peak(rate: Interval | None) -> str:
-    """Write `712/s (705 to 719)`; a dash when no number can be given."""
+    """Write `712/s [705, 719]`; a dash when no number can be given."""
     if rate is None:
         return "\N{EN DASH}"
     if rate.low is None or rate.high is None:
         return f"{say_load(rate.value)}/s (no interval)"
-    return f"{say_load(rate.value)}/s ({say_span(say_load(rate.low), say_load(rate.high))})"
+    return say_ci(f"{say_load(rate.value)}/s", say_load(rate.low), say_load(rate.high))
 
 
 def say_half(rate: Interval | None) -> str:
-    """Write half an interval as `±1.4 %`; nothing when there is none."""
+    """Write half an interval as `±1.4%`; nothing when there is none."""
     half = None if rate is None else rate.half_width_frac
     return "" if half is None else f"±{say_percent(half)}"
 
@@ -215,12 +215,7 @@ def load_points(peak: PeakRate, measure: Measure) -> list[Row]:
                 "low": max(found.low, found.value / 10) if known and found.low else found.value,
                 "high": found.high if known and found.high else found.value,
                 "load": f"{say_load(load.rate_per_s)} requests/s",
-                "said": say_ms(found.value)
-                + (
-                    f" ({say_ms(found.low)} to {say_ms(found.high)})"
-                    if known and found.low is not None and found.high is not None
-                    else ""
-                ),
+                "said": say_interval(found, say_ms) if known else say_ms(found.value),
                 "trials": say_count(load.trials, "trial"),
             }
         )
@@ -256,7 +251,7 @@ def curve_rows(found: SamplePeak) -> list[tuple[str, ...]]:
     return [
         (
             say_load(point.rate_per_s),
-            "\N{EN DASH}" if point.part_of_peak is None else f"{100 * point.part_of_peak:.0f} %",
+            "\N{EN DASH}" if point.part_of_peak is None else f"{100 * point.part_of_peak:.0f}%",
             say_load(point.completed_per_s),
             *(
                 say_ms(ms)

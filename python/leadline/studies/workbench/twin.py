@@ -249,7 +249,7 @@ def with_fares(experiment: Experiment) -> Experiment:
             left_out.append(name)
         else:
             fares.append(_fare(name, found))
-    words = twin.words + "; policies that take a seed were given one 25 % above what was found"
+    words = twin.words + "; policies that take a seed were given one 25% above what was found"
     if left_out:
         words += f"; left out, because they take long: {', '.join(left_out)}"
     fares.sort(key=lambda fare: fare.cost_s)

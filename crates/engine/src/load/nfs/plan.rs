@@ -175,7 +175,7 @@ fn from_table(table: &[(u64, f64)], number: u64) -> Vec<u64> {
 }
 
 /// Shape of the body and share and exponent of the tail of web files (Barford and Crovella,
-/// SIGMETRICS 1998, table 1: sigma 1.318, 7 %, 1.1); mailboxes are given the same.
+/// SIGMETRICS 1998, table 1: sigma 1.318, 7%, 1.1); mailboxes are given the same.
 const BODY_SIGMA: f64 = 1.318;
 const TAIL_SHARE: f64 = 0.07;
 const TAIL_EXPONENT: f64 = 1.1;
@@ -191,7 +191,7 @@ fn long_tail(mean_bytes: f64, most_bytes: f64, number: u64) -> Vec<u64> {
         near = quantile_near(unit(index, body), near);
         (BODY_SIGMA * near).exp()
     });
-    // The tail begins where the body has its own last 7 %.
+    // The tail begins where the body has its own last 7%.
     let start = (BODY_SIGMA * quantile_near(1.0 - TAIL_SHARE, 1.5)).exp();
     let tails = (0..tail).map(|index| start * (1.0 - unit(index, tail)).powf(-1.0 / TAIL_EXPONENT));
     let raw: Vec<f64> = bodies.chain(tails).collect();

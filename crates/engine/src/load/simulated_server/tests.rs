@@ -38,7 +38,7 @@ fn one_worker_is_m_m_1() {
 
 #[test]
 fn four_workers_are_m_m_4() {
-    // Erlang C of 4 servers at 80 % is 0.5964; wait = C / (4·100 - 320).
+    // Erlang C of 4 servers at 80% is 0.5964; wait = C / (4·100 - 320).
     close(mean_ms(&plain(4, 10.0, Service::Exponential {}), 320.0), 10.0 + 596.4 / 80.0, 0.02);
 }
 

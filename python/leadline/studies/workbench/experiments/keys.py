@@ -99,7 +99,7 @@ THRESHOLD = (
         "width_frac",
         SHARE,
         "s: the peak-rate region of the paper's policies is R_sat ± s R_sat.",
-        "10 %",
+        "10%",
     ),
 )
 

@@ -87,7 +87,7 @@ def _rate(value: Any) -> float:
 def _share(value: Any) -> float:
     if isinstance(value, str) and value.strip().endswith("%"):
         try:
-            value = round(float(value.strip().removesuffix("%")) / 100, 12)  # 99.9 % is 0.999
+            value = round(float(value.strip().removesuffix("%")) / 100, 12)  # 99.9% is 0.999
         except ValueError:
             raise ValueError('it must be a share, for example 0.95 or "95%"') from None
     if isinstance(value, str):

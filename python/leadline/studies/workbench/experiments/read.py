@@ -218,13 +218,13 @@ class _Reader:
             self._refuse(
                 ("goal", "accuracy"),
                 f"goal.accuracy is {goal.accuracy:g}: it is a claim "
-                "about how near the rate is; for ± 10 % write 0.9",
+                "about how near the rate is; for ± 10% write 0.9",
             )
         if goal.confidence < 0.5:
             self._refuse(
                 ("goal", "confidence"),
                 f"goal.confidence is {goal.confidence:g}: it is "
-                "how sure an interval is; for 95 % write 0.95",
+                "how sure an interval is; for 95% write 0.95",
             )
         most = goal.rate_max_per_s
         if most is not None and (goal.increment_per_s or 0) > most:

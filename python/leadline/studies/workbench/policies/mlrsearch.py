@@ -1,6 +1,6 @@
 """MLRsearch with response-time goals: the semantics of RFC 9971, which are about packet loss.
 
-A trial is *bad* when its response exceeds the threshold, when it completed less than 98 % of what
+A trial is *bad* when its response exceeds the threshold, when it completed less than 98% of what
 was due, when it was given up as saturated, or when the server was lost. A load is classified once
 the trials still missing to the duration sum cannot change it: a *lower bound* if at most the exceed
 ratio of its time can be bad, an *upper bound* if more must be (RFC 9971, Load Classification).
@@ -72,7 +72,7 @@ def targets(goal: Goal) -> tuple[Target, ...]:
     """Return the targets, coarse to fine.
 
     The last is half the error that is asked for wide, and rests on as much time at a load as one
-    trial of `run_length_s` takes. With the defaults: 5 %, trials of 60 s, 180 s in all.
+    trial of `run_length_s` takes. With the defaults: 5%, trials of 60 s, 180 s in all.
     """
     last_s = goal.run_length_s * _FINAL_FRAC
     first_s = goal.run_length_s * _INITIAL_FRAC
@@ -335,7 +335,7 @@ def is_bad(goal: Goal, trial: Trial) -> bool | None:
 
 
 def _fell_short(goal: Goal, trial: Trial) -> bool:
-    """Whether less than 98 % of what was due completed, beyond what may be under way at the end."""
+    """Whether less than 98% of what was due completed, beyond what may be under way at the end."""
     measured = trial.measured
     if measured is None:
         return False

@@ -69,7 +69,7 @@ def command(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Find the peak rate over all configurations, measuring only some of them.
+    """Find the peak rate over all configurations, measuring some of them.
 
     Example: leadline surface workloads/simulated-server.toml
     """

@@ -32,7 +32,7 @@ from leadline.studies.workbench.surface.posterior import (
     SoftMin,
     posterior,
 )
-from leadline.units import say_percent
+from leadline.units import say_ci, say_percent
 
 MEAN_OF_ABSOLUTE = math.sqrt(2 / math.pi)
 """Mean absolute value of a normal number, in standard deviations."""
@@ -179,8 +179,8 @@ def _span(mean: Interval, confidence: float) -> str:
     count = f"{mean.n} cells"
     if mean.low is None or mean.high is None:
         return f"{say_percent(mean.value)} ({count})"
-    span = f"{say_percent(max(0.0, mean.low))} to {say_percent(mean.high)}"
-    return f"{say_percent(mean.value)} ({span}, {100 * confidence:.4g} %, {count})"
+    ends = say_percent(max(0.0, mean.low)), say_percent(mean.high)
+    return f"{say_ci(say_percent(mean.value), *ends, level=confidence)} ({count})"
 
 
 def _key(sample: Sample) -> tuple[tuple[str, object], ...]:

@@ -232,7 +232,7 @@ def _plane(terminal: Terminal, plane: Plane) -> Table:
 
 
 def _cell(cell: SurfaceCell | None, *, ideal: bool) -> str:
-    """Write `[738*] ±0.6 %`: rate, whether it was measured, whether it is the ideal, its doubt."""
+    """Write `[738*] ±0.6%`: rate, whether it was measured, whether it is the ideal, its doubt."""
     if cell is None or cell.rate_per_s is None:
         return "\N{EN DASH}"
     rate = say_load(cell.rate_per_s.value) + ("*" if cell.measured else "")

@@ -84,7 +84,7 @@ fn bursts_slow_a_run_by_their_share_of_time() {
     let truth = expected_throughput_mb_s(&system, &workload, 0, 0);
     let still = expected_throughput_mb_s(&read(&plain_system()), &workload, 0, 0);
     assert_near(truth, still * (0.75 + 0.25 / 5.0), 1e-9);
-    // 1600 s hold 8000 cycles: a standard error near 0.4 %.
+    // 1600 s hold 8000 cycles: a standard error near 0.4%.
     assert_near(mean_over_seeds(&system, &workload, 8, 0, 200), truth, 0.012);
     for seed in 0..8 {
         assert_near(throughput(&system, &workload, seed, 0, 100 * NS_PER_S), truth, 0.08);
@@ -157,7 +157,7 @@ fn run_to_run_noise_has_mean_one_and_the_stated_spread() {
     let mean = ratios.iter().sum::<f64>() / 2000.0;
     let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / 1999.0;
     assert!((mean - 1.0).abs() < 0.008, "mean {mean}");
-    // 2000 runs: the spread has a standard error of 1.6 %.
+    // 2000 runs: the spread has a standard error of 1.6%.
     assert!((variance.sqrt() - 0.1).abs() < 0.006, "spread {}", variance.sqrt());
 }
 
@@ -171,7 +171,7 @@ fn think_time_is_waited_at_the_speed_of_the_clock() {
     let mut workload = workload(5e6, 32_768);
     workload.think_time_s = 0.002;
     let truth = expected_throughput_mb_s(&system, &workload, 3600 * NS_PER_S, 3610 * NS_PER_S);
-    // 600 runs of 10 s: run-to-run noise and bursts leave a standard error near 0.4 %.
+    // 600 runs of 10 s: run-to-run noise and bursts leave a standard error near 0.4%.
     assert_near(mean_over_seeds(&system, &workload, 600, 3600, 3610), truth, 0.014);
 }
 
