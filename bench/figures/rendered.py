@@ -26,7 +26,7 @@ from typing import NamedTuple
 from figures.stored import ROOT, Cell, Column, Content, Result, Row, load
 from leadline.record.finding import catalogue
 
-WIDTH = 150
+WIDTH = 100
 BLOCK = re.compile(
     r"^<!-- (figures|origin|example|findings): (\S+)((?: \w+=\S+)*) -->\n(.*?)^<!-- end -->$",
     re.M | re.S,
