@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 import examples
+from command import LEADLINE
 from figures import Cell, Column, Result, Row, add_save_option, origin, rendered, save, stored
 from figures.rendered import BLOCK, INLINE, FigureError, caption, differences, documents, render
 from figures.stored import ROOT, load, names
@@ -303,3 +304,21 @@ def test_an_example_is_what_the_command_prints(key: str, tmp_path: Path) -> None
     assert row is not None
     assert row.cells["command"] == examples.SIMULATED[key]
     assert examples.example(key, tmp_path / "store.sqlite") == row.cells["text"]
+
+
+@pytest.mark.long
+def test_the_pictures_are_those_that_the_commands_draw(tmp_path: Path) -> None:
+    """On simulated systems, by a seed: `bench/pictures .venv/bin/leadline docs/how-it-works`."""
+    done = subprocess.run(
+        [str(ROOT / "bench/pictures"), LEADLINE, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    kept = ROOT / "docs/how-it-works"
+    names = {path.name for path in kept.iterdir()}
+    assert names == {path.name for path in tmp_path.iterdir()}
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (kept / name).read_bytes(), name
