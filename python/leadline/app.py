@@ -127,8 +127,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Sound a storage system to the bottom: `leadline survey DIR` finds its levels, "
-    "measures what it does well, and says how sure it is.",
+    help="Measure a storage system as a whole: `leadline survey DIR` finds its levels and their "
+    "throughput by workload, with confidence intervals.",
 )
 
 
@@ -154,6 +154,9 @@ def _common(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show a traceback when something fails.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show every warning, not only the gravest five.")
+    ] = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
         bool,
         typer.Option(
@@ -165,6 +168,10 @@ def _common(
     ] = False,
 ) -> None:
     context.obj = Context(store_url=store, debug=debug)
+    if verbose:
+        from leadline.charts.terminal import Terminal  # noqa: PLC0415 - it loads rich
+
+        Terminal.verbose = True
 
 
 def main() -> None:

@@ -20,22 +20,11 @@ ROOT = Path(__file__).parent.parent.parent
 BUILT = ROOT / "build" / "docs"
 PAGES = BUILT / "pages"
 SECTIONS = (
-    (
-        "Begin",
-        (
-            "index.md",
-            "guide/tutorial.md",
-            "guide/coming-from-fio.md",
-            "guide/cloud-volume.md",
-            "guide/ci.md",
-            "guide/nfs-peak.md",
-        ),
-    ),
-    ("Guides", ("guide/*.md", "notebooks/*.md")),
+    ("Tutorial", ("index.md", "guide/tutorial.md")),
+    ("How-to guides", ("guide/coming-from-fio.md", "guide/*.md", "notebooks/*.md")),
     ("Commands", ("commands/index.md", "commands/*.md")),
     ("Reference", ("reference/*.md",)),
-    ("Concepts", ("concepts/*.md",)),
-    ("Papers", ("papers.md",)),
+    ("Explanation", ("how-it-works.md", "concepts/*.md", "papers.md")),
     ("Decisions", ("decisions/*.md",)),
 )
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")

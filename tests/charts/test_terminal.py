@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import survey_fixture as made
+from leadline.charts.terminal import Terminal
 from leadline.record import Survey
 from leadline.record.finding import Finding
 from leadline.studies.survey.sentences import sentences
@@ -77,3 +78,16 @@ def test_names_bring_neither_markup_nor_control_characters() -> None:
     assert "[red]disk[/red]?[2J" in text
     assert "\x1b" not in text
     assert "\x07" not in text
+
+
+def test_five_lines_of_warnings_at_most_the_gravest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = [Finding.of("model_left_out", model=f"m{n}", why="no") for n in range(6)]
+    survey = msgspec.structs.replace(
+        made.two_region(), findings=(*notes, Finding.of("stopped", points=1, planned=2))
+    )
+    shown = [line for line in _shown(survey, 140).splitlines() if "warning" in line]
+    assert len(shown) == 5
+    assert "Stopped after 1 of 2" in shown[0]
+    assert shown[-1] == "3 more warnings: leadline --verbose …"
+    monkeypatch.setattr(Terminal, "verbose", True)
+    assert _shown(survey, 140).count("warning: ") == 7

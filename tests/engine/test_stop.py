@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -165,6 +167,25 @@ def test_outside_the_main_thread_no_signal_is_touched() -> None:
     thread.start()
     thread.join()
     assert found == [before]
+
+
+def test_a_stop_waits_until_a_module_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SciPy's extensions made an ImportError of it: exit code 1, and a study that never ended."""
+    source = "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nWHOLE = True\n"
+    (tmp_path / "stopped_while_loaded.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    whole = []
+    with pytest.raises(Stopped, match="SIGTERM"), stop_on_signals():  # noqa: PT012
+        whole.append(importlib.import_module("stopped_while_loaded").WHOLE)
+        time.sleep(60)
+    assert whole == [True]
+    source = "from leadline.machine.stop import Stopped, stop_on_signals\nimport os, signal\n"
+    source += "try:\n    with stop_on_signals():\n        os.kill(os.getpid(), signal.SIGTERM)\n"
+    source += "        SAID = 'not stopped'\nexcept Stopped:\n    SAID = 'stopped'\n"
+    (tmp_path / "stops_while_loaded.py").write_text(source)
+    assert importlib.import_module("stops_while_loaded").SAID == "stopped"
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from operator import ge
-from typing import Concatenate, ParamSpec
+from typing import ClassVar, Concatenate, ParamSpec
 
 from rich import box
 from rich.cells import cell_len
@@ -19,16 +19,22 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.inert import printable
-from leadline.record.finding import Finding
+from leadline.record.finding import Finding, Severity
 
 _Asked = ParamSpec("_Asked")
 _ASCII = str.maketrans({"×": "x", "−": "-", "±": "+/-", "\N{MICRO SIGN}": "u"})
+
+
+WARNINGS_MOST = 5
+"""Lines of warnings, unless all are asked for."""
 
 
 @dataclass(frozen=True)
 class Terminal:
     """What one console can show."""
 
+    verbose: ClassVar[bool] = False
+    """Every warning, as `leadline --verbose` asks."""
     plain: bool
     """ASCII alone."""
     width: int
@@ -54,9 +60,13 @@ class Terminal:
             yield self.text(sentence, "bold" if number == 0 else "")
 
     def warnings(self, warnings: Iterable[Finding]) -> Iterator[Text]:
-        """What speaks against the answer."""
-        for warning in warnings:
+        """Yield the gravest warnings, and how many there are besides."""
+        found = sorted(warnings, key=lambda each: list(Severity).index(each.severity))
+        hidden = 0 if self.verbose else max(0, len(found) - WARNINGS_MOST)
+        for warning in found[: WARNINGS_MOST - 1] if hidden else found:
             yield self.text(f"warning: {warning}", "yellow")
+        if hidden:
+            yield self.text(f"{hidden + 1} more warnings: leadline --verbose …", "yellow")
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
         """A table that folds rather than cuts, and breaks no word where all have room."""

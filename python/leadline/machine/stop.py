@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +32,8 @@ class _State:
     shields = 0
     pending: str | None = None
     raised = False
+    within: FrameType | None = None
+    """Who asked for stops; what is loaded around it is no affair of ours."""
 
 
 @contextmanager
@@ -49,12 +53,14 @@ def stop_on_signals(*, at_last: bool = False) -> Iterator[None]:
         return
     before = {number: signal.getsignal(number) for number in _STOPPING}
     _State.pending, _State.raised = None, False
+    _State.within = sys._getframe(2)
     try:
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:  # nohup asked for it
                 signal.signal(number, _handle)
         yield
     finally:
+        _State.within = None
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if at_last else handler)
 
@@ -80,14 +86,29 @@ def taken_stop() -> str | None:
     return name
 
 
-def _handle(number: int, _frame: FrameType | None) -> None:
+_IMPORT_S = 0.02
+"""How long to wait before a signal that met an import is looked at again."""
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
     name = signal.Signals(number).name
     if _State.raised:
         return
     if _State.shields:
         _State.pending = name
+    elif _imports(frame):
+        threading.Timer(_IMPORT_S, os.kill, (os.getpid(), number)).start()
     else:
         _raise(name)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a module is being loaded: an extension in C makes an ImportError of any exception."""
+    while frame is not None and frame is not _State.within:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _raise(name: str) -> None:

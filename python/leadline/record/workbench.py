@@ -183,6 +183,10 @@ class TrialState(StrEnum):
     """Neither server nor generator can be blamed: it says nothing. It may run again."""
 
 
+StalledIn = Literal["engine", "processor", "target"]
+"""Leadline itself did not run; others had the processors; neither, so the device or the server."""
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """One trial of one sample; immutable once it ended."""
 
@@ -206,6 +210,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     how many requests it may have under way. None where that is not known."""
     started_at: str = ""
     """UTC, ISO 8601."""
+    stalled_in: StalledIn | None = None
+    """What a stall of this trial was in; None where that cannot be seen."""
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ from leadline.record.job import RATE_MAX_PER_S, LoadAsked
 from leadline.record.workbench import (
     Measured,
     Sample,
+    StalledIn,
     StorageServer,
     Trial,
     TrialOrder,
@@ -61,6 +62,7 @@ class _Ran(msgspec.Struct, frozen=True):
     waited_frac: float | None = None
     prepare_s: float = 0.0
     """Went into laying data out."""
+    stalled_in: StalledIn | None = None
 
 
 class _Held:
@@ -209,7 +211,7 @@ def _conduct(engine: Engine, order: TrialOrder, server: StorageServer, workload:
         return _Ran(Outcome(TrialState.SERVER_LOST, str(error)))
     except (EngineFault, PointFailed) as error:
         return _Ran(Outcome(TrialState.FAILED, f"the engine's run failed: {error}"))
-    return _Ran(_judge(order, result), _waited_frac(result), result.prepare_s)
+    return _Ran(_judge(order, result), _waited_frac(result), result.prepare_s, _stalled_in(result))
 
 
 def _judge(order: TrialOrder, result: EngineResult) -> Outcome:
@@ -271,6 +273,12 @@ def _generator_short(result: EngineResult) -> str | None:
     return None
 
 
+def _stalled_in(result: EngineResult) -> StalledIn:
+    if any(stall.generator for stall in result.stalls):
+        return "engine"
+    return "processor" if result.others_cpu >= _OTHERS_CPU else "target"
+
+
 def _waited_frac(result: EngineResult) -> float | None:
     """Part of the mean response in which requests waited for one of the slots to be free."""
     spans = result.spans_us
@@ -295,4 +303,5 @@ def _trial(order: TrialOrder, ran: _Ran, took_s: float) -> Trial:
         measured=outcome.measured,
         failure=outcome.failure,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        stalled_in=ran.stalled_in,
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
+from leadline.record.result import OtherLoad, Stall
 from leadline.record.workbench import (
     Batch,
     Goal,
@@ -19,9 +21,11 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.servers import run_trial
+from leadline.servers.storage import _stalled_in
 from leadline.studies.workbench.loads import deciding_stall, is_clear, threshold_ratio
 from leadline.studies.workbench.policies import open_policy
 from proving.peak_truth import truth
+from proving.samples import sample_result
 
 SERVER = SimulatedServer(
     system={"workers": 2, "service_ms": 10.0, "service": {"kind": "exponential"}}
@@ -44,6 +48,7 @@ def stalled(trial: Trial) -> Trial:
     return msgspec.structs.replace(
         trial,
         measured=msgspec.structs.replace(measured, batches=tuple(batches), response_ms=response),
+        stalled_in="processor",
     )
 
 
@@ -91,7 +96,24 @@ def test_one_stalled_trial_is_retried_and_changes_no_answer(place: int) -> None:
     assert peak.rate_per_s.covers(truth(SERVER, GOAL).rate_per_s)
     (warning,) = map(str, peak.findings)
     assert f"Trial {place + 1} at" in warning
+    assert ", others had the processors, longest response" in warning
     assert "not counted, retried at the same rate: target met" in warning
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({}, "target"),
+        ({"stalls": (Stall(1.0, 0.3, False),)}, "target"),
+        ({"stalls": (Stall(1.0, 0.3, True),), "foreign_cpu": 1.5}, "engine"),
+        ({"foreign_cpu": 1.5}, "processor"),
+        ({"other_load": OtherLoad(steal_cpu=0.4)}, "processor"),
+    ],
+)
+def test_what_a_stall_was_in_is_told_from_what_was_measured(
+    changes: dict[str, Any], where: str
+) -> None:
+    assert _stalled_in(msgspec.structs.replace(sample_result(), **changes)) == where
 
 
 def test_recurring_stalls_widen_the_interval_and_are_counted() -> None:

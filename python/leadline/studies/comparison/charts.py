@@ -9,7 +9,7 @@ from itertools import pairwise
 import altair as alt
 
 from leadline.charts.axes import BYTES_EXPR, on_field, parameter_x, throughput_y
-from leadline.charts.bars import ROW_PX, Row, bar, bars, headline, row_names
+from leadline.charts.bars import Row, bar, bars, headline
 from leadline.charts.layers import LOW_PX, TALL_PX, WIDE_PX, AnyChart, finish, tooltips, values
 from leadline.charts.scale import wants_log
 from leadline.charts.theme import SYSTEM_SHAPES
@@ -355,6 +355,11 @@ def _missing_curves(document: SystemsComparison) -> dict[str, str]:
 # ---- CP94 Fig. 17 ---------------------------------------------------------------------------
 
 
+_NAMES_PX = 260
+"""Of the column of workloads; a longer name is cut, and whole where its mark is pointed at."""
+_RATIO_ROW_PX = 32
+
+
 def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.LayerChart:
     """Ratio of two systems on every workload, with its interval (CP94 Fig. 17)."""
     drawn = [_ratio_row(row) for row in rows if row.ratio is not None]
@@ -362,7 +367,8 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     order = [row["title"] for row in drawn]
     ends = [end for row in drawn for end in (row["low"], row["high"], row["x"]) if end]
     x = _ratio_x([*ends, 1.0])
-    y = alt.Y("title:N", sort=order, axis=None)
+    names = alt.Axis(title=None, labelLimit=_NAMES_PX, domain=False, ticks=False, labelPadding=8)
+    y = alt.Y("title:N", sort=order, axis=names)
     shapes = [*SYSTEM_SHAPES[:2], "cross"]
     colour = alt.Color("verdict:N", scale=alt.Scale(domain=domain), legend=_legend("Verdict"))
     shape = alt.Shape(
@@ -372,7 +378,6 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     chart = alt.Chart(values(drawn))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": 1.0}])).mark_rule(style="average").encode(x=x),
-        row_names(drawn, "title", y),
         chart.mark_rule(strokeWidth=2, clip=True).encode(
             x=on_field(x, "low"), x2=alt.X2("high:Q"), y=y, color=colour
         ),
@@ -388,7 +393,7 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     if any(row["guess"] for row in drawn):
         subtitle += " *: extrapolated."
     return finish(
-        layers, words.say_score(a, b, rows), subtitle, (WIDE_PX, ROW_PX * max(2, len(drawn)))
+        layers, words.say_score(a, b, rows), subtitle, (WIDE_PX, _RATIO_ROW_PX * max(2, len(drawn)))
     )
 
 

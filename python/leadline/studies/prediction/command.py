@@ -43,6 +43,10 @@ def command(
     context: typer.Context,
     *,
     survey: Ref,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="k=v…", help="A workload, as `leadline measure` takes it."),
+    ] = None,
     workload: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,9 +83,10 @@ def command(
 
     Of several, those that were not surveyed are named; the command fails when that is all of them.
 
-    Example: leadline predict data --workload size_mean=64KiB,unique_bytes=2GiB,read_frac=80%
+    Example: leadline predict data bs=64k rw=randread size=2g
     """
-    asked = [(text, read_workload(text)) for text in workload or ()]
+    typed = [",".join(words)] if words else []
+    asked = [(text, read_workload(text)) for text in [*typed, *(workload or ())]]
     own: Context = context.obj
     _require_output(output)
     if application is not None:
@@ -126,8 +131,7 @@ def _workloads(
     jobs = read_file(fio, tell=False) if fio else ()
     if not asked and not named and not jobs:
         raise typer.BadParameter(
-            "nothing to predict: give --workload "
-            "unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4, "
+            "nothing to predict: give a workload (bs=64k rw=randread size=2g), --workload k=v,…, "
             "--fio JOB.fio, --application A, or --named"
         )
     found, points = load_survey(own.read_store(), survey)

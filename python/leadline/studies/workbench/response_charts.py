@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import altair as alt
-import numpy as np
 
 from leadline.charts.axes import on_field
 from leadline.charts.layers import NARROW_PX, WIDE_PX, AnyChart, finish, tooltips, values
@@ -174,7 +173,6 @@ def _chart(
         *_peak_band(peak, view, x),
         *_peak_line(peak, view, x),
         *_threshold(words, view, x, y),
-        *_fit(shown, x, y),
         *_trials(shown, x, y),
         *_lost(lost, x),
         *_means(peak, view, words.measure, x, y),
@@ -240,24 +238,6 @@ def _threshold(words: _Words, view: View, x: alt.X, y: alt.Y) -> list[AnyChart]:
         alt.Chart(values([{"y": limit}])).mark_rule(style="border").encode(y=y),
         words_mark.encode(x=x, y=y, text=alt.Text("words:N")),
     ]
-
-
-def _fit(shown: Sequence[Row], x: alt.X, y: alt.Y) -> list[AnyChart]:
-    """Draw the rising curve that is nearest to the trials' logarithms, for the eye alone."""
-    from scipy.optimize import isotonic_regression  # noqa: PLC0415 - large, and few pages need it
-
-    whole = sorted(
-        (row for row in shown if row["state"] == TrialState.DONE.value), key=lambda row: row["x"]
-    )
-    loads = sorted({row["x"] for row in whole})
-    if len(loads) < 3:
-        return []
-    logs = [np.mean([np.log(row["y"]) for row in whole if row["x"] == load]) for load in loads]
-    weights = [sum(row["x"] == load for row in whole) for load in loads]
-    fitted = np.exp(isotonic_regression(logs, weights=weights).x)
-    line = [{"x": load, "y": float(at)} for load, at in zip(loads, fitted, strict=True)]
-    mark = alt.Chart(values(line)).mark_line(style="profile", interpolate="monotone", clip=True)
-    return [mark.encode(x=x, y=y)]
 
 
 def _trials(shown: Sequence[Row], x: alt.X, y: alt.Y) -> list[AnyChart]:

@@ -116,7 +116,7 @@ GOAL = (
         "run_length",
         "run_length_s",
         DURATION_S,
-        "r: length of the trials that define the peak; shorter ones read it higher.",
+        "r: length of the trials that define the peak; shorter ones read it differently.",
         "3m; of storage 20s",
     ),
     Key(

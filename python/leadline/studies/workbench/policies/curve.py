@@ -403,6 +403,7 @@ class Curve(Conversation):
                 at_s=stall.at_s,
                 longest_ms=stall.longest_ms,
                 after=self._retried(place),
+                **_stalled(self.trials[place]),
             )
             for place, stall in zip(self.aside, self._stalls, strict=True)
         ]
@@ -445,6 +446,17 @@ class Curve(Conversation):
 
 Belief = tuple[Aim, Posterior]
 """What is believed of a server with regard to one limit."""
+
+
+_STALLED = {
+    "engine": "Leadline itself did not run",
+    "processor": "others had the processors",
+    "target": "the device or the server stood still",
+}
+
+
+def _stalled(trial: Trial) -> dict[str, str]:
+    return {"stalled": _STALLED[trial.stalled_in]} if trial.stalled_in is not None else {}
 
 
 def _take_in(trial: Trial, beliefs: Sequence[Belief]) -> None:
