@@ -58,13 +58,7 @@ _ASKED = {
     "predicted-application": ("predict", "atlas", "--application", "program", "--extrapolate"),
 }
 PAGES = (*_MADE, *_STORED, *_ASKED)
-_QUICK = (
-    "survey",
-    "surface-of-two-factors",
-    "measurement-directory",
-    "stream-scaling",
-    "comparison",
-)
+_QUICK = ("survey", "surface-of-two-factors", "comparison")
 """A page of each layout; the others, and phones, are for `make test-long`."""
 _SHOWN = [
     pytest.param(name, width_px, marks=[pytest.mark.long] * (not quick))

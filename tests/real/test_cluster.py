@@ -157,6 +157,7 @@ def test_a_transpose(
     assert network_share(answer) == pytest.approx(2 * (RANKS - 1) / RANKS, rel=0.05)
 
 
+@pytest.mark.long
 def test_a_scan_sends_nothing_and_keeps_the_order(tmp_path: Path) -> None:
     records = put_records(tmp_path / "in", 300_000)
     answer = stream(
@@ -239,6 +240,7 @@ def test_a_stop_ends_all_and_leaves_nothing(tmp_path: Path) -> None:
     assert "stopped early by SIGTERM" in said[0]
 
 
+@pytest.mark.long
 def test_an_input_that_ends_too_early_is_told_once(tmp_path: Path) -> None:
     def cut(_ranks: dict[int, int]) -> None:
         os.truncate(tmp_path / "in", 100_000_000)
@@ -283,6 +285,7 @@ def test_a_stripe_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
     assert str(tmp_path / "b") in said[0]
 
 
+@pytest.mark.long
 def test_too_little_memory_for_the_ranks_is_refused_with_what_is_enough(tmp_path: Path) -> None:
     put_records(tmp_path / "in", 50_000)
     process = mpirun(

@@ -51,7 +51,13 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("workload", list(SHAPES))
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pytest.param(each, marks=[pytest.mark.long] * (each in {"web_server", "specsfs97"}))
+        for each in SHAPES
+    ],
+)
 def test_a_workload_is_made_loaded_and_removed(serve: Serve, workload: str) -> None:
     server = serve()
     (server.directory / "mine").write_text("kept")
@@ -216,7 +222,7 @@ def test_a_making_that_was_killed_is_made_anew(serve: Serve) -> None:
     assert not list(server.directory.iterdir())
 
 
-@pytest.mark.parametrize("harm", ["kill", "stall"])
+@pytest.mark.parametrize("harm", ["kill", pytest.param("stall", marks=pytest.mark.long)])
 def test_a_lost_server_ends_the_load(serve: Serve, harm: str) -> None:
     """How soon is for a calm machine to say; by itself it would end in an hour."""
     server = serve()

@@ -74,6 +74,7 @@ def test_throttled_disks_are_no_faster_than_they_should_be_and_nothing_stays(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_a_quota_of_processors_is_known_to_the_capacities(tmp_path: Path) -> None:
     if why := why_no_throttles():
         pytest.skip(f"no quota here: {why}")

@@ -12,7 +12,12 @@ FEW_TRIALS = ("mlrsearch",)
 
 
 class TestPolicy(PolicyConformance):
-    @pytest.fixture(params=POLICIES)
+    @pytest.fixture(
+        params=[
+            pytest.param(name, marks=[LONG] * (name in {"linear-seeded", "model-guided-seeded"}))
+            for name in POLICIES
+        ]
+    )
     def make(self, request: pytest.FixtureRequest) -> Maker:
         return POLICIES[request.param]
 
