@@ -143,3 +143,15 @@ def _shared() -> None:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One headless browser for the pages of all tests."""
     yield from start_browser(tmp_path_factory.mktemp("chromium"))
+
+
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    """Put handlers back: `leadline.app.main` ends with signals ignored, as a process's last act."""
+    kept = {number: signal.getsignal(number) for number in _STOPS}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
