@@ -95,7 +95,7 @@ def test_measure_tells_what_went_over_the_network(server: MemfsServer, tmp_path:
     assert "received, " in said
     assert "of them data" in said
     assert "the client keeps nothing" in said
-    assert "the server's devices cannot be seen from here" in said
+    assert "device: the server's cannot be seen from here" in said
 
 
 def test_regions_of_a_server_are_not_called_what_cannot_be_seen() -> None:
