@@ -113,7 +113,7 @@ def test_what_could_not_be_checked_is_said() -> None:
 def test_a_closed_loop_has_no_spans_of_its_own() -> None:
     assert span_rows(changed()) == []
     assert span_rows(changed(spans_us=SpansUs(None, latency(900.0), None))) == []
-    assert "due→" not in shown(changed(spans_us=SpansUs(None, latency(900.0), None)))
+    assert "queueing delay" not in shown(changed(spans_us=SpansUs(None, latency(900.0), None)))
 
 
 def test_an_open_loop_shows_three_named_spans_and_who_fell_short() -> None:
