@@ -16,6 +16,7 @@ machine's lock is left is not looked at then.
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import tempfile
 import time
@@ -61,8 +62,8 @@ def main() -> int:
     Scene.alone = not given.beside
     found = [each for name in given.only or FAMILIES for each in once(name, asked, given.keep)]
     told = counts(found)
-    families = [[of for of in told if of.family == name] for name in {of.family: 0 for of in told}]
-    rows = [row_of(family[0].family, family) for family in families]
+    families = itertools.groupby(told, key=lambda of: of.family)
+    rows = [row_of(name, list(family)) for name, family in families]
     total = row_of("all", told)
     print("\n" + "\n".join(markdown(COLUMNS, [*rows, total])))
     save(

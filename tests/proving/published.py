@@ -313,7 +313,7 @@ def say_found(row: Row) -> str:
         return row.said
     if found.low is None or found.high is None:
         return f"{found.value:.3g} {unit} (n = 1 survey)"
-    return f"{found.value:.3g} {unit} ({found.low:.3g} to {found.high:.3g}, n = {found.n})"
+    return f"{found.value:.3g} {unit} [{found.low:.3g}, {found.high:.3g}] (n = {found.n})"
 
 
 def say_difference(row: Row) -> str:

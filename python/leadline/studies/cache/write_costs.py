@@ -20,7 +20,7 @@ from leadline.engine import Engine, Limits, Target, TargetRefused, until_complet
 from leadline.machine.dirty_limits import why_not
 from leadline.record import Access, CacheStudy, EngineResult, Interval, Workload, derive_seed
 from leadline.record.findings import Comparison
-from leadline.record.wording import say_interval, say_rate, say_times
+from leadline.record.wording import say_rate, say_times
 from leadline.record.writes import DisciplineRate, WriteDisciplines
 from leadline.stats import pooled_noise, pooled_result
 from leadline.stats.intervals import reading_interval
@@ -199,7 +199,7 @@ def _row(rate: DisciplineRate) -> tuple[str, str, str, str, str]:
     return (
         rate.name,
         say_rate(rate.throughput_mb_s),
-        _times(ratio) if ratio is not None else "",
+        say_times(Comparison(ratio.value, ratio.low, ratio.high)) if ratio is not None else "",
         "n.m." if p50 is None or p99 is None else f"{_time(p50)}, {_time(p99)}",
         "n.m." if rate.device_reach is None else say_percent(rate.device_reach),
     )
@@ -207,10 +207,6 @@ def _row(rate: DisciplineRate) -> tuple[str, str, str, str, str]:
 
 def _time(us: float) -> str:
     return format_seconds(us / 1e6)
-
-
-def _times(ratio: Interval) -> str:
-    return say_interval(ratio, lambda value: f"{value:.3g}\N{MULTIPLICATION SIGN}")
 
 
 # The second half of a cache study: what writeback costs, and the write modes compared.

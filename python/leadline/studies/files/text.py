@@ -22,7 +22,7 @@ from leadline.studies.files.explain import mb_s, say_system
 from leadline.studies.files.plan import number_rows
 from leadline.studies.files.run import load_files
 from leadline.studies.registry import Kind
-from leadline.units import format_bytes, say_ci
+from leadline.units import format_bytes, say_ci, say_ends
 
 NOT_MEASURED = "n.m."
 SUSPECT = "* this number is to be doubted; the warnings say why."
@@ -349,7 +349,7 @@ def _percent(percent: float) -> str:
 def _span(number: Interval | None, write: Callable[[float], str]) -> str:
     if number is None or number.low is None or number.high is None:
         return "no interval"
-    return f"[{write(max(0.0, number.low))}, {write(number.high)}]"
+    return say_ends(write(max(0.0, number.low)), write(number.high))
 
 
 # A study of plain files as JSON.

@@ -42,7 +42,14 @@ from leadline.studies.streaming.measured import Cell, bound, cells_of, phase_doc
 from leadline.studies.streaming.measured import phase_rows as rows_to_export
 from leadline.studies.streaming.resources import more_than_all
 from leadline.studies.streaming.run import bound_of, load_stream, throughput_of
-from leadline.units import format_bytes, format_rate, format_seconds, say_percent, say_span
+from leadline.units import (
+    format_bytes,
+    format_rate,
+    format_seconds,
+    say_ends,
+    say_percent,
+    say_span,
+)
 
 # Phases of kernels in the order of the paper, for charts, tables and terminals alike.
 
@@ -393,7 +400,7 @@ def _step(step: ScalingStep) -> list[str]:
     return [
         str(step.disks),
         f"{rate.value:,.0f}",
-        f"[{rate.low:,.0f}, {rate.high:,.0f}]" if known else "no interval",
+        say_ends(f"{rate.low:,.0f}", f"{rate.high:,.0f}") if known else "no interval",
         f"{step.gained_mb_s.value:+,.0f} of {step.ideal_gain_mb_s:,.0f}".replace(
             "-", "\N{MINUS SIGN}"
         ),

@@ -26,7 +26,7 @@ from leadline.record.workbench import (
 from leadline.stats import sd_interval, student_t
 from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.loads import t_interval
-from leadline.units import format_seconds, say_percent
+from leadline.units import format_seconds, say_ends, say_percent
 
 # The load-latency curve: response times against the rate, up to where the rate is still kept.
 #
@@ -290,7 +290,7 @@ def _cheapest(experiment: Experiment, rows: Sequence[RunLength]) -> str:
 def _span(count: Interval) -> str:
     if count.low is None or count.high is None:
         return ""
-    return f" [{count.low:.0f}, {count.high:.0f}]"
+    return f" {say_ends(f'{count.low:.0f}', f'{count.high:.0f}')}"
 
 
 def _overlap(one: Interval, other: Interval) -> bool:
