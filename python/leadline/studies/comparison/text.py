@@ -113,10 +113,10 @@ def say_chance(document: SystemsComparison) -> str:
     """Write what the verdicts together stand for."""
     count = document.verdicts
     if count <= 1:
-        return "Error rate of the verdict: 5%."
+        return "Error rate of the verdict: at most 5%, on equally fast systems."
     return (
-        f"Familywise error rate of {count} verdicts: 5% (Holm); false verdicts expected without "
-        f"correction: {document.expected_by_chance:.2g}. Intervals are 95% CI each."
+        f"Familywise error rate of {count} verdicts: at most 5% (Holm); false verdicts expected "
+        f"without correction: {document.expected_by_chance:.2g}. Intervals are 95% CI each."
     )
 
 
