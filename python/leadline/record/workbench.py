@@ -211,7 +211,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str = ""
     """UTC, ISO 8601."""
     stalled_in: StalledIn | None = None
-    """What a stall of this trial was in; None where that cannot be seen."""
+    """What a stall of this trial was in, by the whole window; None where that cannot be seen."""
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):

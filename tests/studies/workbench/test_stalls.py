@@ -96,7 +96,7 @@ def test_one_stalled_trial_is_retried_and_changes_no_answer(place: int) -> None:
     assert peak.rate_per_s.covers(truth(SERVER, GOAL).rate_per_s)
     (warning,) = map(str, peak.findings)
     assert f"Trial {place + 1} at" in warning
-    assert ", others had the processors, longest response" in warning
+    assert ", others used the processors in its window, longest response" in warning
     assert "not counted, retried at the same rate: target met" in warning
 
 

@@ -450,8 +450,8 @@ Belief = tuple[Aim, Posterior]
 
 _STALLED = {
     "engine": "Leadline itself did not run",
-    "processor": "others had the processors",
-    "target": "the device or the server stood still",
+    "processor": "others used the processors in its window",
+    "target": "by exclusion in the device or the server",
 }
 
 
