@@ -1,15 +1,16 @@
-"""The peak of a real disk under a latency target, twice, and what fio says below and above it.
+"""The peak of a real disk under a latency target, ten times, and what fio says below and above it.
 
-    .venv/bin/python bench/latency_target.py DIR [--p99 5ms] [--workload bs=64k,…] [--save]
+    .venv/bin/python bench/latency_target.py DIR [--searches 10] [--p99 5ms] [--workload …] [--save]
 
-The same search twice, by `leadline peak DIR --p99 …`: their intervals should overlap, and each
-should end within five minutes. Then fio offers fixed rates at random moments (rate_iops,
-rate_process=poisson) to a file of its own on the same disk, ten per cent below the first search's
-rate and twenty above: the first should keep the target, the second break it. fio may have 512
-requests under way, so that a queue stands at the disk; it counts a request from when it is issued,
-Leadline from when it was due, which differ only where fio itself is late.
+The same search by `leadline peak DIR --p99 …`, every second time beside a busy loop: all intervals
+should overlap, and each search should end within five minutes. After each, fio offers fixed rates
+at random moments (rate_iops, rate_process=poisson) to a file of its own on the same disk, ten per
+cent below that search's rate and twenty above: the first should keep the target, the second break
+it. fio may have 512 requests under way, so that a queue stands at the disk; it counts a request
+from when it is issued, Leadline from when it was due, which differ only where fio itself is late.
 
-The load average stands beside each line: on a busy host a miss says little.
+Each search is kept in build/latency_target, so that a run that was stopped goes on; the load
+average stands beside each: on a busy host a miss says little.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from figures import Cell, Column, Content, Row, add_save_option, save
+import msgspec
+
+from figures import Cell, Column, Content, Row, add_save_option, markdown, save, slug
 from leadline.fio.words import USUAL, read_words
-from leadline.record import Workload
 from leadline.units import parse_seconds
 
 MEASURES = (
@@ -38,35 +41,38 @@ MEASURES = (
     "crates/engine/src/backend/uring.rs",
     "crates/stats/src/belief",
 )
+P99 = ("{value:.3g} {unit}",)
 COLUMNS = (
     Column("what", "run"),
     Column("rate", "requests/s", ("{value:,.0f} [{low:,.0f}, {high:,.0f}]", "{value:,.0f}")),
-    Column("p99", "p99", ("{value:.3g} {unit}",), "ms"),
+    Column("said", "says"),
     Column("minutes", "took", ("{value:.1f} {unit}",), "min"),
     Column("load", "load average", ("{value:.2f}",)),
-    Column("said", "says"),
+    Column("below", "fio's p99 at 0.9 x", P99, "ms"),
+    Column("above", "fio's p99 at 1.2 x", P99, "ms"),
+    Column("count", "count", ("{value:.0f} of {n}",)),
 )
 BELOW, ABOVE = 0.9, 1.2
 MINUTES_MAX = 5.0
 FIO_DEPTH = 512
 FIO_S, FIO_RAMP_S = 20, 2
 LEADLINE = "from leadline.app import main; main()"
+KEPT = Path(__file__).parent.parent / "build" / "latency_target"
 WAIT_S = 30.0
 """Between two looks whether the machine is calm."""
 
 
-class Search(NamedTuple):
-    """One search as it was told."""
+class Search(msgspec.Struct, frozen=True, kw_only=True):
+    """One search as it was told, and fio's 99th percentiles around its rate."""
 
-    document: dict[str, Any]
+    busy: bool
+    verdict: str
+    trials: int
+    rate: dict[str, float] | None
     minutes: float
     load: float
-
-    @property
-    def rate(self) -> dict[str, float] | None:
-        """The peak rate with its interval."""
-        found = self.document["peak_rate"]
-        return None if found is None else dict(found)
+    below_ms: float | None = None
+    above_ms: float | None = None
 
 
 def main() -> None:
@@ -74,33 +80,47 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--p99", default="5ms")
-    parser.add_argument("--workload", default="bs=64k,rw=randread,direct=1,size=1g")
+    parser.add_argument("--workload", default="bs=4k,rw=randread,direct=1,size=1g")
     parser.add_argument("--calm", type=float, metavar="LOAD", help="wait for this load average")
     parser.add_argument("--patience", type=float, default=600.0, help="seconds, for a calm machine")
     add_save_option(parser, "latency_target")
+    parser.add_argument("--searches", type=int, default=10)
     asked = parser.parse_args()
-    limit_ms = 1e3 * parse_seconds(asked.p99)
-    searches = []
-    for seed in (1, 2):
-        wait_for_calm(asked.calm, asked.patience)
-        searches.append(search(asked.directory, asked.p99, asked.workload, seed))
-        print(say(searches[-1], seed), flush=True)
-    rows = search_rows(searches)
-    first = searches[0].rate
-    if first is not None:
-        typed = read_words([asked.workload], USUAL)
-        for name, part in (("below", BELOW), ("above", ABOVE)):
-            wait_for_calm(asked.calm, asked.patience)
-            rate = part * first["value"]
-            p99_ms, reached = by_fio(
-                asked.directory, typed.workload, rate, direct=typed.access.direct
-            )
-            rows.append(fio_row(name, part, rate, p99_ms, limit_ms))
-            print(
-                f"fio at {rate:,.0f}/s: p99 {p99_ms:.3g} ms, {reached:,.0f}/s reached", flush=True
-            )
+    searches = [kept(asked, number) for number in range(asked.searches)]
+    rows = [search_row(number, found) for number, found in enumerate(searches, 1)]
+    rows += counts(searches, 1e3 * parse_seconds(asked.p99))
+    print("\n".join(markdown(COLUMNS, rows)))
+    seeds = f"seeds 1 to {asked.searches}"
     note = f"{asked.workload}, target p99 {asked.p99}."
-    save(asked, COLUMNS, rows, directory=asked.directory, seeds="seeds 1 and 2", note=note)
+    save(asked, COLUMNS, rows, directory=asked.directory, seeds=seeds, note=note)
+
+
+def kept(asked: argparse.Namespace, number: int) -> Search:
+    """Return a search with its runs of fio, from the last run or anew."""
+    path = KEPT / f"{slug(f'{asked.workload} {asked.p99}')}-{number + 1}.json"
+    if path.is_file():
+        return msgspec.json.decode(path.read_bytes(), type=Search)
+    wait_for_calm(asked.calm, asked.patience)
+    with busy_loop() if number % 2 else nullcontext():
+        found = search(asked, number)
+        if found.rate is not None:
+            value = found.rate["value"]
+            below, above = (by_fio(asked, part * value) for part in (BELOW, ABOVE))
+            found = msgspec.structs.replace(found, below_ms=below, above_ms=above)
+    print(found, flush=True)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.encode(found))
+    return found
+
+
+@contextmanager
+def busy_loop() -> Iterator[None]:
+    """Keep one processor busy."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as loop:
+        try:
+            yield
+        finally:
+            loop.kill()
 
 
 def wait_for_calm(most: float | None, patience_s: float) -> None:
@@ -110,78 +130,71 @@ def wait_for_calm(most: float | None, patience_s: float) -> None:
         time.sleep(WAIT_S)
 
 
-def search(directory: Path, p99: str, workload: str, seed: int) -> Search:
+def search(asked: argparse.Namespace, number: int) -> Search:
     """Run the command as a person would."""
     load, began_s = os.getloadavg()[0], time.monotonic()
     with tempfile.TemporaryDirectory() as own:
         told = subprocess.run(
             [
                 *(sys.executable, "-c", LEADLINE, "--store", f"{own}/store.sqlite"),
-                *("peak", str(directory), "--p99", p99, "--workload", workload),
-                *("--seed", str(seed), "--json"),
+                *("peak", str(asked.directory), "--p99", asked.p99, "--workload", asked.workload),
+                *("--seed", str(number + 1), "--json"),
             ],
             stdout=subprocess.PIPE,
             check=False,
         )
     if not told.stdout:
         raise SystemExit(f"the search ended with {told.returncode} and without an answer")
-    return Search(json.loads(told.stdout), (time.monotonic() - began_s) / 60, load)
-
-
-def say(found: Search, seed: int) -> str:
-    """Write a search in a line."""
-    rate = found.rate
-    told = "no rate"
-    if rate is not None:
-        told = f"{rate['value']:,.0f}/s ({rate['low']:,.0f} to {rate['high']:,.0f})"
-    return (
-        f"search {seed}: {told}, {found.document['verdict']}, {found.document['trials']} trials in "
-        f"{found.minutes:.1f} min; load average {found.load:.2f}"
+    document = json.loads(told.stdout)
+    return Search(
+        busy=bool(number % 2),
+        verdict=document["verdict"],
+        trials=document["trials"],
+        rate=document["peak_rate"],
+        minutes=(time.monotonic() - began_s) / 60,
+        load=load,
     )
 
 
-def search_rows(searches: Sequence[Search]) -> list[Row]:
-    """Return a row for each search, and one for whether they agree."""
-    rows = []
-    for number, found in enumerate(searches, 1):
-        rate = found.rate
-        cells: dict[str, Content] = {
-            "what": f"search {number}",
-            "minutes": Cell(found.minutes, most=MINUTES_MAX),
-            "load": Cell(found.load),
-            "said": found.document["verdict"],
-        }
-        if rate is not None:
-            cells["rate"] = Cell(rate["value"], rate["low"], rate["high"], int(rate["n"]))
-        rows.append(Row(f"search-{number}", cells))
-    rates = [found.rate for found in searches]
-    if all(rate is not None for rate in rates):
-        one, other = (rate for rate in rates if rate is not None)
-        overlap = one["low"] <= other["high"] and other["low"] <= one["high"]
-        told = "the intervals overlap" if overlap else "**the intervals do not overlap**"
-        print(told)
-        rows.append(Row("overlap", {"what": "the two", "said": told}))
-    return rows
-
-
-def fio_row(name: str, part: float, rate: float, p99_ms: float, limit_ms: float) -> Row:
-    """Return fio's run as a row: below the peak it keeps the target, above it does not."""
-    goal = {"most": limit_ms} if part < 1 else {"least": limit_ms}
+def search_row(number: int, found: Search) -> Row:
+    """Return a search as a row."""
+    rate = found.rate
     cells: dict[str, Content] = {
-        "what": f"fio at {100 * part:.0f}% of search 1",
-        "rate": Cell(rate),
-        "p99": Cell(p99_ms).aiming(goal),
-        "load": Cell(os.getloadavg()[0]),
-        "said": "keeps the target" if p99_ms <= limit_ms else "breaks the target",
+        "what": f"search {number}{', beside a busy loop' if found.busy else ''}",
+        "said": found.verdict,
+        "minutes": Cell(found.minutes, most=MINUTES_MAX),
+        "load": Cell(found.load),
+        "below": found.below_ms,
+        "above": found.above_ms,
     }
-    return Row(f"fio-{name}", cells)
+    if rate is not None:
+        cells["rate"] = Cell(rate["value"], rate["low"], rate["high"], int(rate["n"]))
+    return Row(f"search-{number}", cells)
 
 
-def by_fio(
-    directory: Path, workload: Workload, rate_per_s: float, *, direct: bool
-) -> tuple[float, float]:
-    """Offer a rate by fio; return the 99th percentile in milliseconds, and the rate it reached."""
-    with tempfile.TemporaryDirectory(dir=directory) as own:
+def counts(searches: Sequence[Search], limit_ms: float) -> Iterator[Row]:
+    """Yield how often what should be so was."""
+    rates = [found.rate for found in searches if found.rate is not None]
+    pairs = list(combinations(rates, 2))
+    below = [found.below_ms for found in searches if found.below_ms is not None]
+    above = [found.above_ms for found in searches if found.above_ms is not None]
+    overlap = [a["low"] <= b["high"] and b["low"] <= a["high"] for a, b in pairs]
+    found: tuple[tuple[str, Sequence[bool], float], ...] = (
+        ("pairs of intervals that overlap", overlap, 1.0),
+        ("fio at 0.9 x keeps the target", [each <= limit_ms for each in below], 0.9),
+        ("fio at 1.2 x breaks the target", [each > limit_ms for each in above], 0.9),
+        ("not ended by the deadline", [each.verdict != "deadline" for each in searches], 0.8),
+    )
+    for what, flags, least in found:
+        cell = Cell(sum(flags), n=len(flags), least=least * len(flags))
+        yield Row(slug(what), {"what": what, "count": cell})
+
+
+def by_fio(asked: argparse.Namespace, rate_per_s: float) -> float:
+    """Offer a rate by fio; return the 99th percentile in milliseconds."""
+    typed = read_words([asked.workload], USUAL)
+    workload = typed.workload
+    with tempfile.TemporaryDirectory(dir=asked.directory) as own:
         mixed = 0 < workload.read_frac < 1
         kind = "randrw" if mixed else "randread" if workload.read_frac == 1 else "randwrite"
         options = {
@@ -190,7 +203,7 @@ def by_fio(
             "rw": kind,
             "bs": workload.size_mean,
             "size": workload.unique_bytes,
-            "direct": int(direct),
+            "direct": int(typed.access.direct),
             "ioengine": "io_uring",
             "iodepth": FIO_DEPTH,
             "rate_iops": max(1, round(rate_per_s)),
@@ -213,8 +226,7 @@ def by_fio(
         )
     job = json.loads(told.stdout[told.stdout.index("{") :])["jobs"][0]
     sides = [job[side] for side in ("read", "write") if job[side]["total_ios"]]
-    p99_ns = max(side["lat_ns"]["percentile"]["99.000000"] for side in sides)
-    return p99_ns / 1e6, sum(side["iops"] for side in sides)
+    return max(float(side["lat_ns"]["percentile"]["99.000000"]) for side in sides) / 1e6
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/peak.py [--policies NAME ...] [--servers 200] [--seed 1] [--repeats 1]
         [--family law|stalls|parts] [--population 1] [--first 0] [--on population|grids]
-        [--threshold mean|p95] [--processes 2] [--kinds] [--out FILE.md]
+        [--threshold mean|p95] [--truth-se 0.0025] [--processes 2] [--kinds] [--out FILE.md]
 
 `--family law` are the servers of `proving.servers`, of which `--population 2` draws some
 that nobody has looked at while writing a policy; `--family stalls` servers of which every second
@@ -15,7 +15,9 @@ disks and a processor behind the threads.
 Each search is kept in build/peak under a digest of the policies' source, so a run that was stopped
 goes on where it was, and a changed policy starts anew. Policies whose name ends in `-seeded`, or
 that are asked for as `NAME+seed`, are told a rate that is off by 25% (one standard deviation).
-`NAME@540` asks for runs of 540 s; the truth stays that of `GOAL`.
+`NAME@540` asks for runs of 540 s; the truth stays that of `GOAL`. `--truth-se` is the standard
+error of truths that no one computed before: stalls make a trial's response so unsteady that 0.25%
+takes hours.
 
 The tables: cost of a peak in minutes (15 s charged per trial for set-up and warm-up); trials; share
 of all searches within 10% and 5% of the truth; share of the stated intervals that hold the truth;
@@ -50,7 +52,7 @@ from leadline.record.workbench import Goal, PeakRate, SimulatedServer
 from leadline.studies.workbench.policies import POLICIES
 from proving.grids import WORKLOADS, grid_samples
 from proving.parts_servers import draw_servers
-from proving.peak_truth import NoPeak, known_truth, truth, truth_key
+from proving.peak_truth import SE_FRAC, NoPeak, known_truth, truth, truth_key
 from proving.searches import Search, seed_for, simulate_search
 from proving.servers import GOAL, PERCENTILE_GOAL, population, stalling_population
 
@@ -135,6 +137,7 @@ class Task(msgspec.Struct, frozen=True):
     server: Server
     seed: int
     threshold: str
+    truth_se_frac: float = SE_FRAC
 
     @property
     def goal(self) -> Goal:
@@ -217,7 +220,7 @@ def run_task(task: Task) -> Search | None:
 def search(task: Task) -> Search:
     """Run one search."""
     server = task.server.server
-    true = truth(server, task.goal)
+    true = truth(server, task.goal, se_frac=task.truth_se_frac)
     spelled, _, run_length_s = task.policy.partition("@")
     name = task.name
     seeded = name != spelled or name.endswith("-seeded")
@@ -464,6 +467,7 @@ def main() -> None:
     parser.add_argument("--population", type=int, default=1, help="seed of the servers")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--threshold", choices=list(GOALS), default="mean")
+    parser.add_argument("--truth-se", type=float, default=SE_FRAC, metavar="FRACTION")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--kinds", action="store_true", help="a table for each class as well")
     parser.add_argument("--out", type=Path, default=None)
@@ -475,7 +479,8 @@ def main() -> None:
     with multiprocessing.Pool(asked.processes) as pool:
         for name in asked.policies or POLICIES:
             tasks = [
-                Task(name, item, seed, asked.threshold) for seed, item in product(seeds, servers)
+                Task(name, item, seed, asked.threshold, asked.truth_se)
+                for seed, item in product(seeds, servers)
             ]
             outcomes = pool.map(run_task, tasks, chunksize=1)
             found[name] = [outcome for outcome in outcomes if outcome is not None]

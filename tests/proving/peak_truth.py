@@ -81,7 +81,12 @@ class NoPeak(RuntimeError):
 
 
 def truth(
-    server: SimulatedServer, goal: Goal, sample: Sample | None = None, *, cache: Path | None = CACHE
+    server: SimulatedServer,
+    goal: Goal,
+    sample: Sample | None = None,
+    *,
+    cache: Path | None = CACHE,
+    se_frac: float = SE_FRAC,
 ) -> Truth:
     """Return the true peak rate, from the package, from the cache, or computed in a few seconds.
 
@@ -90,6 +95,7 @@ def truth(
         goal: its threshold and run length decide; nothing else of it.
         sample: levels of factors that replace fields of the server.
         cache: folder of the truths computed so far; None keeps nothing.
+        se_frac: standard error of one that is not known yet, as a fraction.
 
     Raises:
         NoPeak: the unloaded server is over the threshold already, or no load saturates it.
@@ -99,7 +105,7 @@ def truth(
     key = _key(system, goal)
     found = known_truth(key, cache)
     if found is None:
-        found = compute_truth(system, goal)
+        found = compute_truth(system, goal, se_frac)
         keep_truth(key, found, cache)
     return found
 
