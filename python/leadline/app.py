@@ -25,7 +25,7 @@ from leadline.errors import LeadlineError, WorkloadError
 from leadline.machine.stop import stop_on_signals
 from leadline.studies.streaming.launcher import rank_started
 from leadline.terminal.context import Context
-from leadline.terminal.talk import talk
+from leadline.terminal.talk import talk, verbose_answers
 
 EXIT_FAULT = 1
 EXIT_REFUSED = 2
@@ -155,7 +155,7 @@ def _common(
         bool, typer.Option("--debug", help="Show a traceback when something fails.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show every warning, not only the gravest five.")
+        bool, typer.Option("--verbose", help="Print everything: charts, evidence, every warning.")
     ] = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
         bool,
@@ -168,10 +168,7 @@ def _common(
     ] = False,
 ) -> None:
     context.obj = Context(store_url=store, debug=debug)
-    if verbose:
-        from leadline.charts.terminal import Terminal  # noqa: PLC0415 - it loads rich
-
-        Terminal.verbose = True
+    verbose_answers.set(verbose)
 
 
 def main() -> None:

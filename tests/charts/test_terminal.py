@@ -10,17 +10,18 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import survey_fixture as made
-from leadline.charts.terminal import Terminal
 from leadline.record import Survey
 from leadline.record.finding import Finding
 from leadline.studies.survey.sentences import sentences
 from leadline.studies.survey.text import chart_lines, render_terminal
 
 
-def _shown(survey: Survey, width: int, encoding: str = "utf-8") -> str:
+def _shown(survey: Survey, width: int, encoding: str = "utf-8", *, verbose: bool = False) -> str:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding)
-    Console(file=stream, width=width, force_terminal=False).print(render_terminal(survey))
+    console = Console(file=stream, width=width, force_terminal=False)
+    console.verbose = verbose  # type: ignore[attr-defined]
+    console.print(render_terminal(survey))
     stream.flush()
     return raw.getvalue().decode(encoding)
 
@@ -80,7 +81,7 @@ def test_names_bring_neither_markup_nor_control_characters() -> None:
     assert "\x07" not in text
 
 
-def test_five_lines_of_warnings_at_most_the_gravest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_five_lines_of_warnings_at_most_the_gravest_first() -> None:
     notes = [Finding.of("model_left_out", model=f"m{n}", why="no") for n in range(6)]
     survey = msgspec.structs.replace(
         made.two_region(), findings=(*notes, Finding.of("stopped", points=1, planned=2))
@@ -89,5 +90,4 @@ def test_five_lines_of_warnings_at_most_the_gravest_first(monkeypatch: pytest.Mo
     assert len(shown) == 5
     assert "Stopped after 1 of 2" in shown[0]
     assert shown[-1] == "3 more warnings: leadline --verbose …"
-    monkeypatch.setattr(Terminal, "verbose", True)
-    assert _shown(survey, 140).count("warning: ") == 7
+    assert _shown(survey, 140, verbose=True).count("warning: ") == 7

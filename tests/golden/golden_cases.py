@@ -57,6 +57,8 @@ def _of_kinds() -> Iterator[Case]:
             "report-html": ("report", ref, "-o", "{out}/page.html"),
         }.items():
             yield Case(f"{kind}/{name}", words)
+    for kind in ("survey", "cache-study", "files-study", "stream-run", "peak"):
+        yield Case(f"{kind}/show-verbose", ("--verbose", "show", KINDS[kind]))
 
 
 def _live(name: str, *words: str) -> Case:
@@ -91,6 +93,7 @@ ASKED = (
     Case(
         "prediction/refused", ("predict", "atlas", "--workload", _TWO_LEVEL.replace("2GiB", "2TiB"))
     ),
+    Case("comparison/verbose", ("--verbose", "compare", "atlas", "boreas")),
     Case("comparison/text", ("compare", "atlas", "boreas", "--fail-if", "slower=5%")),
     Case(
         "comparison/json-and-html",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from operator import ge
-from typing import ClassVar, Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec
 
 from rich import box
 from rich.cells import cell_len
@@ -33,11 +33,11 @@ WARNINGS_MOST = 5
 class Terminal:
     """What one console can show."""
 
-    verbose: ClassVar[bool] = False
-    """Every warning, as `leadline --verbose` asks."""
     plain: bool
     """ASCII alone."""
     width: int
+    verbose: bool = False
+    """Everything, as `leadline --verbose` asks; else an answer of about 25 lines."""
 
     def printable(self, text: str) -> str:
         """Replace control characters, and on an ASCII terminal every sign it cannot show."""
@@ -121,7 +121,8 @@ class _Told:
     tell: Callable[[Terminal], Iterable[RenderableType]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from self.tell(Terminal(options.ascii_only, min(options.max_width, WIDTH_MAX)))
+        width, verbose = min(options.max_width, WIDTH_MAX), getattr(console, "verbose", False)
+        yield from self.tell(Terminal(options.ascii_only, width, verbose))
 
 
 def on_terminal(

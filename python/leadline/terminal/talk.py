@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from leadline.record.finding import Finding
 
 
+verbose_answers = ContextVar("verbose_answers", default=False)
+"""Whether answers hold everything, as `leadline --verbose` asks."""
+
 _STEERING = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters and turned writing, as far as JSON does not ask for them to be escaped."""
 
@@ -30,6 +34,8 @@ def _plain_console() -> type[Console]:
     from rich.console import Console  # noqa: PLC0415 - a command with nothing to say needs none
 
     class Plain(Console):
+        verbose: bool = False
+
         def render(
             self, renderable: RenderableType, options: ConsoleOptions | None = None
         ) -> Iterable[Segment]:
@@ -42,7 +48,9 @@ def _plain_console() -> type[Console]:
 
 def _console(file: IO[str], *, soft_wrap: bool) -> Console:
     make = _plain_console()
-    return make(file=file, soft_wrap=soft_wrap, highlight=False, markup=False, emoji=False)
+    made = make(file=file, soft_wrap=soft_wrap, highlight=False, markup=False, emoji=False)
+    made.verbose = verbose_answers.get()  # type: ignore[attr-defined]
+    return made
 
 
 def console() -> Console:

@@ -90,7 +90,8 @@ def test_what_cannot_be_studied_is_refused(tmp_path: Path, options: list[str], s
 
 def test_every_survey_says_what_it_knows_of_the_file_cache(tmp_path: Path) -> None:
     store = tmp_path / "store.sqlite"
-    done = leadline("survey", "sim:decstation-5000-sprite", "--name", "sprite", store=store)
+    asked = ("--verbose", "survey", "sim:decstation-5000-sprite", "--name", "sprite")
+    done = leadline(*asked, store=store)
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
     assert "Page cache, reads: " in words

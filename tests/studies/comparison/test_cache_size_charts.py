@@ -180,6 +180,7 @@ def test_the_page_and_the_terminal_show_the_policies_and_what_they_rest_on() -> 
     assert "write-through (survey)" in told
     assert "boundary only" not in told
     console = Console(width=200)
+    console.verbose = True  # type: ignore[attr-defined]
     with console.capture() as captured:
         console.print(render_comparison(document))
     said = captured.get()

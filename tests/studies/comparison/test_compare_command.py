@@ -30,12 +30,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_facts_come_before_the_ratios_and_the_faster_system_is_named(store: Path) -> None:
-    done = leadline("compare", "hp-730", "sparcstation-1plus", "--workload", INSIDE, store=store)
+    asked = ("compare", "hp-730", "sparcstation-1plus", "--workload", INSIDE)
+    brief, done = leadline(*asked, store=store), leadline("--verbose", *asked, store=store)
     assert done.returncode == 0, done.stderr
     differs, facts = done.stdout.index("What differs"), done.stdout.index("HP/UX 8.07")
     assert differs < facts < done.stdout.index("1 workload: hp-730 faster 1")
-    asked = ("compare", "hp-730", "sparcstation-1plus", "--workload", INSIDE, "--json")
-    (pair,) = json.loads(leadline(*asked, store=store).stdout)["pairs"]
+    named = brief.stdout.index("Facts that differ: Simulated system, Cpu, Memory, ")
+    assert named < brief.stdout.index("1 workload: hp-730 faster 1")
+    (pair,) = json.loads(leadline(*asked, "--json", store=store).stdout)["pairs"]
     assert pair["verdict"] == "a"
 
 

@@ -245,6 +245,10 @@ def test_the_terminal_shows_price_gate_and_reasons() -> None:
     console = Console(width=160)
     with console.capture() as captured:
         console.print(render_comparison(compared()))
+    assert "beyond: atlas: not_comparable (leadline explain not_comparable)" in captured.get()
+    console.verbose = True  # type: ignore[attr-defined]
+    with console.capture() as captured:
+        console.print(render_comparison(compared()))
     text = " ".join(captured.get().split())
     assert "rapid faster 3" in text
     assert "not comparable 1" in text

@@ -72,7 +72,9 @@ def test_a_stored_study_is_shown_and_drawn(tmp_path: Path) -> None:
         keep_study(kept, stored_files(study))
     shown = leadline("show", "files-a", store=store)
     assert shown.returncode == 0, shown.stderr
-    assert "read_8192      16 (40%)" in shown.stdout
+    assert "16 (40%)" in shown.stdout
+    whole = leadline("--verbose", "show", "files-a", store=store)
+    assert "read_8192      16 (40%)" in whole.stdout
     answer = json.loads(leadline("show", "tiny-files", "--json", store=store).stdout)
     assert answer["study"] == "files-a"
     drawn = leadline("report", "files-a", "-o", str(tmp_path / "t.csv"), store=store)

@@ -144,7 +144,9 @@ def whole() -> list[FilesCell]:
 def test_the_terminal_shows_the_table_the_intervals_and_what_is_missing() -> None:
     study = study_of(ScriptedTests(lambda *_: 5e5, noise_frac=0.05), whole(), runs=4)
     text = io.StringIO()
-    Console(file=text, width=80).print(render_files(study))
+    console = Console(file=text, width=80)
+    console.verbose = True  # type: ignore[attr-defined]
+    console.print(render_files(study))
     said = text.getvalue()
     assert "from a 4K xfs File System (Kbytes/sec.)" in said
     assert "n.m. existing ext4 4 KiB, 2 drives: a second drive needs a second directory" in said

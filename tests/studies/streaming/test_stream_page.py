@@ -269,7 +269,9 @@ def test_a_file_that_cannot_be_written_is_refused_with_what_to_do(tmp_path: Path
 
 def _printed(view: Any, encoding: str = "utf-8") -> str:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
-    Console(file=file, width=80, color_system=None, legacy_windows=False).print(view)
+    console = Console(file=file, width=80, color_system=None, legacy_windows=False)
+    console.verbose = True  # type: ignore[attr-defined]
+    console.print(view)
     file.seek(0)
     return file.read()
 

@@ -29,14 +29,16 @@ def surface() -> Experiment:
     return made.partly(made.full_surface())
 
 
-def printed(view: Any, encoding: str = "utf-8", width: int = 80) -> str:
+def printed(view: Any, encoding: str = "utf-8", width: int = 80, *, verbose: bool = False) -> str:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
-    Console(file=file, width=width, color_system=None, legacy_windows=False).print(view)
+    console = Console(file=file, width=width, color_system=None, legacy_windows=False)
+    console.verbose = verbose  # type: ignore[attr-defined]
+    console.print(view)
     file.seek(0)
     return file.read()
 
 
-def test_a_search_on_a_terminal_has_a_line_for_every_load_and_policy() -> None:
+def test_a_search_on_a_terminal_has_a_line_for_every_load_and_when_asked_each_policy() -> None:
     text = printed(render_experiment(peak()))
     lines = text.splitlines()
     found = peak().peaks[0].peak
@@ -52,6 +54,8 @@ def test_a_search_on_a_terminal_has_a_line_for_every_load_and_policy() -> None:
         assert line.split()[1] == str(load.trials)
         said = {True: " yes ", False: " no ", None: " inconclusive "}[load.saturated]
         assert said in line
+    assert not any("(used)" in line for line in lines)
+    lines += printed(render_experiment(peak()), verbose=True).splitlines()
     assert any(line.split()[:2] == ["binary", "(used)"] for line in lines)
     assert max(map(len, lines)) <= 80
 

@@ -21,7 +21,7 @@ from leadline.record.workbench import (
     Trial,
     TrialState,
 )
-from leadline.studies.workbench.answer import explain, say_peak, say_threshold
+from leadline.studies.workbench.answer import explain, say_peak, say_target
 from proving.samples import sample_experiment_start, sample_peak, sample_trial
 
 RATE = Interval(412.0, 395.0, 430.0, 5)
@@ -75,8 +75,8 @@ VERDICTS: dict[PeakVerdict, tuple[dict[str, Any], str]] = {
     PeakVerdict.ALWAYS_SATURATED: (
         {"rate_per_s": None},
         (
-            "saturated at every load tried, down to 100 requests/s: the mean response is above "
-            "40 ms at any load."
+            "saturated at every load tried, down to 100 requests/s; target: mean response time "
+            "40 ms."
         ),
     ),
     PeakVerdict.GENERATOR_LIMITED: (
@@ -154,19 +154,16 @@ def test_both_bounds_are_said_when_there_are_both() -> None:
 @pytest.mark.parametrize(
     ("threshold", "words"),
     [
-        (Threshold(mean_ms=40.0), "the mean response is above 40 ms"),
-        (
-            Threshold(percentile=0.95, limit_ms=100.0),
-            "fewer than 95% of the responses are within 100 ms",
-        ),
+        (Threshold(mean_ms=40.0), "mean response time 40 ms"),
+        (Threshold(percentile=0.95, limit_ms=100.0), "95% of responses within 100 ms"),
         (
             Threshold(mean_ms=2.5, percentile=0.99, limit_ms=8.0),
-            "the mean response is above 2.5 ms or fewer than 99% of the responses are within 8 ms",
+            "mean response time 2.5 ms and 99% of responses within 8 ms",
         ),
     ],
 )
-def test_thresholds_are_said_as_they_are(threshold: Threshold, words: str) -> None:
-    assert say_threshold(threshold) == words
+def test_target_names_every_limit(threshold: Threshold, words: str) -> None:
+    assert say_target(threshold) == words
 
 
 def test_a_rate_without_an_interval_says_so() -> None:

@@ -24,17 +24,18 @@ EVIDENCE_HEADS = ("Write policy", "Seen", "Says")
 
 @on_terminal
 def render_cache_study(terminal: Terminal, study: CacheStudy) -> Iterator[RenderableType]:
-    """Tell the sentences, charts, tables and warnings."""
+    """Tell the sentences, tables and warnings; all of it: charts and evidence."""
     found = study.cache
     yield from terminal.sentences(found.sentences)
-    yield Text("")
-    for curve in study.curves:
-        size = found.reads if curve.focal.read_frac == 1.0 else found.writes
-        for line in _chart(terminal, curve, size):
-            yield Text(line, no_wrap=True, overflow="crop")
-        yield Text("")
+    if terminal.verbose:
+        for curve in study.curves:
+            size = found.reads if curve.focal.read_frac == 1.0 else found.writes
+            yield Text("")
+            for line in _chart(terminal, curve, size):
+                yield Text(line, no_wrap=True, overflow="crop")
     yield terminal.table(SIZE_HEADS, size_rows(found))
-    yield terminal.table(EVIDENCE_HEADS, evidence_rows(found))
+    if terminal.verbose:
+        yield terminal.table(EVIDENCE_HEADS, evidence_rows(found))
     yield from _write_costs(terminal, study)
     yield from terminal.warnings(study.findings)
 

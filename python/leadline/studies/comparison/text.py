@@ -34,7 +34,7 @@ from leadline.record.wording import (
     say_workload,
 )
 from leadline.studies.facts import say_fact
-from leadline.units import format_seconds, say_percent
+from leadline.units import format_rate, format_seconds, say_percent
 
 PRICE_UNIT = 1000
 """MB/s are told for so much money: one unit of it buys too few."""
@@ -95,12 +95,20 @@ def say_score(a: str, b: str, rows: Sequence[ComparedWorkload]) -> str:
     return f"{say_count(len(rows), 'workload')}: {', '.join(parts)}"
 
 
-def say_withheld(rows: Sequence[ComparedWorkload]) -> list[str]:
-    """Write why verdicts are withheld, each reason once, behind the workloads it holds of."""
+def say_withheld(rows: Sequence[ComparedWorkload], *, brief: bool = False) -> list[str]:
+    """Write why verdicts are withheld, each reason once, behind the workloads it holds of.
+
+    Args:
+        rows: of one pair.
+        brief: name codes, which `leadline explain` has, in place of sentences.
+
+    """
     titles: dict[str, list[str]] = {}
     for row in rows:
         for found in row.withheld:
-            titles.setdefault(str(found), []).append(say_title(row.title, row.workload))
+            code = f"{found.where}: {found.code} (leadline explain {found.code})"
+            told = titles.setdefault(code if brief else str(found), [])
+            told.append(say_title(row.title, row.workload))
     return [f"{', '.join(names)}: {reason}" for reason, names in titles.items()]
 
 
@@ -189,26 +197,29 @@ def say_price(document: SystemsComparison, index: int) -> str:
 
 @on_terminal
 def render_comparison(terminal: Terminal, document: SystemsComparison) -> Iterator[RenderableType]:
-    """Tell the facts, the ratios, the prices, the gate and the notes."""
-    if document.differing_facts:
+    """Tell the ratios, the prices and the gate; all of it: facts, page caches, reasons, notes."""
+    facts = ", ".join(each.title for each in document.differing_facts)
+    if facts and terminal.verbose:
         yield Text("What differs", "bold")
         yield _facts(terminal, document)
     else:
-        yield Text("No recorded fact differs.")
+        yield terminal.text(f"Facts that differ: {facts or 'none'}")
     caches = cache_rows(document)
-    if caches:
+    if caches and terminal.verbose:
         yield Text("Page caches", "bold")
         heads = ["System", "Reads (95% CI)", "Writes (95% CI)", "Write policy"]
         yield terminal.table(heads, [row[:4] for row in caches])
     yield from terminal.warnings(survey_doubts(document))
     for a, b, rows in pair_groups(document):
         yield terminal.text(say_score(a, b, rows), "bold")
-        yield _ratios(terminal, a, b, rows)
+        if told := [row for row in rows if terminal.verbose or row.ratio is not None]:
+            yield _ratios(terminal, a, b, told)
         if any(row.per_price_ratio is not None for row in rows):
             yield _prices(terminal, document, a, b, rows)
-        for line in say_withheld(rows):
+        for line in say_withheld(rows, brief=not terminal.verbose):
             yield terminal.text(line, "yellow")
-    yield from map(terminal.text, (say_chance(document), *document.notes))
+    notes = document.notes if terminal.verbose else ()
+    yield from map(terminal.text, (say_chance(document), *notes))
     yield from terminal.sentences(gate_lines(document.gate) if document.gate else ())
 
 
@@ -224,12 +235,13 @@ def _facts(terminal: Terminal, document: SystemsComparison) -> Table:
 
 def _ratios(terminal: Terminal, a: str, b: str, rows: Sequence[ComparedWorkload]) -> Table:
     marked = any(row.findings for row in rows)
+    rate = say_rate if terminal.verbose else _brief_rate
     heads = ["Workload", a, b, f"{a} / {b} (95% CI)", "Verdict", *(["Warnings"] if marked else [])]
     cells = [
         [
             say_title(row.title, row.workload),
-            say_rate(row.a_mb_s) if row.a_mb_s else "not known",
-            say_rate(row.b_mb_s) if row.b_mb_s else "not known",
+            rate(row.a_mb_s) if row.a_mb_s else "not known",
+            rate(row.b_mb_s) if row.b_mb_s else "not known",
             say_ratio(row.ratio),
             say_verdict(row),
             *([marks(row)] if marked else []),
@@ -237,6 +249,11 @@ def _ratios(terminal: Terminal, a: str, b: str, rows: Sequence[ComparedWorkload]
         for row in rows
     ]
     return terminal.table(heads, cells)
+
+
+def _brief_rate(rate: Interval) -> str:
+    """Write a rate without its interval: the ratio beside it has one."""
+    return format_rate(rate.value)
 
 
 def _prices(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+from rich.console import RenderableType
 from rich.text import Text
 
 from leadline.charts.terminal import Terminal, on_terminal
@@ -236,8 +237,13 @@ def _start(text: str) -> str:
 
 
 @on_terminal
-def render_files(terminal: Terminal, study: FilesStudy) -> Iterator[Text]:
-    """Tell the paper's table, the intervals, what was not measured, and what it says."""
+def render_files(terminal: Terminal, study: FilesStudy) -> Iterator[RenderableType]:
+    """Tell a row for each file system; all of it: the paper's table, intervals and findings."""
+    if not terminal.verbose:
+        yield from terminal.sentences(study.sentences[:1])
+        yield terminal.table(*_brief_table(study))
+        yield from terminal.warnings(study.findings)
+        return
     yield from map(terminal.fixed, table_lines(table_of(study)))
     yield Text("")
     yield terminal.text(say_how(study))
@@ -248,6 +254,19 @@ def render_files(terminal: Terminal, study: FilesStudy) -> Iterator[Text]:
         yield Text("")
     yield from map(terminal.text, (*study.sentences, *say_missing(study.rows)))
     yield from terminal.warnings(study.findings)
+
+
+def _brief_table(study: FilesStudy) -> tuple[list[str], list[list[str]]]:
+    """Return heads and rows: Kbytes/s and processor time of each program, as the paper has them."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for row in study.rows:
+        system = (say_fs(row), say_count(row.drives, "drive"))
+        rows.setdefault(system, {})[row.test] = _cell(row).text()
+    tests = list(dict.fromkeys(row.test for row in study.rows))
+    cells = [
+        [*system, *(own.get(test, NOT_MEASURED) for test in tests)] for system, own in rows.items()
+    ]
+    return ["Kbytes/s (CPU)", "", *tests], cells
 
 
 def say_how(study: FilesStudy) -> str:

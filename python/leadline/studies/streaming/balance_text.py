@@ -211,20 +211,20 @@ def _say_parts(said: StreamBalance) -> str:
 def render_balance(
     terminal: Terminal, systems: Sequence[StreamBalance]
 ) -> Iterator[RenderableType]:
-    """Tell for every system its sentences, its table, what-ifs and doubts."""
+    """Tell for every system its sentences, its table and warnings; all of it: its what-ifs."""
     yield from terminal.sentences(compared(systems))
     for said in systems:
         if len(systems) > 1:
             yield terminal.text(f"{said.system}, {said.platform}", "bold")
         yield from terminal.sentences(said.sentences if len(systems) == 1 else said.sentences[:1])
         if any(each.order for each in said.balances):
-            yield Text("")
             yield Text("MB/s of disk bandwidth per processor at which it is used up:")
             yield _table(terminal, said.balances)
-        if said.what_if:
+        if said.what_if and (terminal.verbose or len(systems) == 1):
             yield Text("Upgrade what-ifs, and the next bottleneck:")
             yield _what_if(terminal, said.what_if)
-        yield from map(terminal.text, not_counted_lines(said.not_measurable))
+        if terminal.verbose:
+            yield from map(terminal.text, not_counted_lines(said.not_measurable))
         yield from terminal.warnings(said.findings)
 
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.record import Interval
@@ -347,18 +346,18 @@ _SHOWN_BELOW = (
 
 @on_terminal
 def render_stream(terminal: Terminal, study: StreamStudy) -> Iterator[RenderableType]:
-    """Tell the sentences, the phases, the scaling, and what was verified."""
+    """Tell the sentences, phases, scaling, and what was verified; all of it: what was counted."""
     said = balance_of(study)
     yield from terminal.sentences(study.sentences or said.sentences)
-    yield Text("")
     if any(len(each.steps) > 1 for each in said.scaling):
         yield _scaling(terminal, said.scaling)
     elif study.runs:
         yield _phases(terminal, study, said, _SHOWN)
-        if len(study.runs) == 1:
+        if terminal.verbose and len(study.runs) == 1:
             yield _phases(terminal, study, said, _SHOWN_BELOW)
         yield from map(terminal.text, _bounds(study))
-    yield from map(terminal.text, not_counted_lines(said.not_measurable))
+    if terminal.verbose:
+        yield from map(terminal.text, not_counted_lines(said.not_measurable))
     for kernel, words in (*how_rows(study), *verified_rows(study)):
         yield terminal.text(f"{kernel}: {words}")
     yield from terminal.warnings(dict.fromkeys((*study.findings, *said.findings)))

@@ -286,18 +286,18 @@ def points_csv(points: Sequence[Measurement]) -> str:
 def render_terminal(
     terminal: Terminal, survey: Survey, cache: FileCache | None = None
 ) -> Iterator[RenderableType]:
-    """Tell the sentences, chart, table and warnings.
+    """Tell the sentences, table and warnings; all of it: the chart, and what `cache` says.
 
-    `cache` is what the survey says of the page cache, for a sentence or two under the table.
+    `cache` is what the survey says of the page cache.
     """
     yield from terminal.sentences(survey.sentences)
-    yield Text("")
-    for line in chart_lines(survey, terminal.width, plain=terminal.plain):
-        yield Text(line, no_wrap=True, overflow="crop")
-    if survey.regions:
+    if terminal.verbose:
         yield Text("")
+        for line in chart_lines(survey, terminal.width, plain=terminal.plain):
+            yield Text(line, no_wrap=True, overflow="crop")
+    if survey.regions:
         yield _table(terminal, survey)
-    if cache is not None and survey.regions:
+    if terminal.verbose and cache is not None and survey.regions:
         yield from map(terminal.text, cache.sentences)
         yield Text("")
     yield from terminal.warnings(survey.findings)

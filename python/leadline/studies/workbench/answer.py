@@ -70,19 +70,6 @@ def say_peak(rate: Interval, confidence: float) -> str:
     return say_ci(say_requests(rate.value), *ends, level=confidence)
 
 
-def say_threshold(threshold: Threshold) -> str:
-    """Write when a server is saturated, to follow `before`."""
-    said = []
-    if threshold.mean_ms is not None:
-        said.append(f"the mean response is above {_digits(threshold.mean_ms)} ms")
-    said += [
-        f"fewer than {say_quantile(within.percentile)} of the responses are within "
-        f"{_digits(within.limit_ms)} ms"
-        for within in threshold.shares
-    ]
-    return " or ".join(said)
-
-
 def say_target(threshold: Threshold) -> str:
     """Write what a server keeps up to its peak, to follow `at`."""
     said = []
@@ -120,7 +107,6 @@ def _tell_peak(experiment: Experiment) -> list[str]:
 
 
 def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
-    saturated = say_threshold(goal.threshold)
     if peak.verdict in (PeakVerdict.FOUND, PeakVerdict.DEADLINE, PeakVerdict.GAVE_UP):
         return _reached(name, goal, peak)
     if peak.verdict is PeakVerdict.IRREGULAR:
@@ -132,8 +118,8 @@ def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
     return {
         PeakVerdict.NEVER_SATURATED: f"{name}: not saturated at any load; {bound}.",
         PeakVerdict.ALWAYS_SATURATED: (
-            f"{name}: saturated at every load tried, down to {say_requests(lowest)}: "
-            f"{saturated} at any load.{_unloaded(peak)}"
+            f"{name}: saturated at every load tried, down to {say_requests(lowest)}; "
+            f"target: {say_target(goal.threshold)}.{_unloaded(peak)}"
         ),
         PeakVerdict.GENERATOR_LIMITED: (
             f"{name}: not saturated, the load generator is the bottleneck; {bound}."

@@ -32,7 +32,7 @@ from leadline.studies.workbench.answer import (
     say_quantile,
     say_requests,
     say_sample,
-    say_threshold,
+    say_target,
 )
 from leadline.studies.workbench.loads import percentile_ms
 from leadline.studies.workbench.policies.ladders import CLIMBS
@@ -136,8 +136,8 @@ def _tell_plan(
         policy = f"{say_count(len(start.samples), 'sample')}, design {start.design}, {policy}"
     where = "" if len(machines) < 2 else f", on {len(machines)} machines"
     talk(
-        f"experiment {start.study_id[:8]} of {what}: saturated when "
-        f"{say_threshold(goal.threshold)}; ± {say_percent(goal.error_frac)} of the rate at "
+        f"experiment {start.study_id[:8]} of {what}: "
+        f"{say_target(goal.threshold)}; ± {say_percent(goal.error_frac)} of the rate at "
         f"{say_percent(goal.confidence)}; {policy}{where}{limit}"
     )
     if start.run_lengths is not None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.record import Interval
@@ -192,11 +191,10 @@ def render_experiment(terminal: Terminal, experiment: Experiment) -> Iterable[Re
 
 
 def _tell_peak(terminal: Terminal, experiment: Experiment) -> Iterator[RenderableType]:
-    """Tell the sentences, the loads, the policies and the doubts."""
+    """Tell the sentences, the loads and the warnings; all of it: the policies."""
     yield from terminal.sentences(experiment.sentences)
     peak = peak_of(experiment)
     if peak is not None and peak.loads:
-        yield Text("")
         yield _loads(terminal, experiment, peak)
     if has_curve(experiment) and (rows := curve_rows(experiment.peaks[0])):
         even = bool(experiment.peaks[0].curve)
@@ -209,10 +207,10 @@ def _tell_peak(terminal: Terminal, experiment: Experiment) -> Iterator[Renderabl
     if lengths := run_length_lines(experiment):
         yield terminal.text("How long a trial should be, by independent trials of each length:")
         yield terminal.table(LENGTH_HEADS, lengths)
-    if experiment.fares:
+    if terminal.verbose and experiment.fares:
         yield terminal.text(f"Policy comparison, on {experiment.fares_on}:")
         yield terminal.table(FARE_HEADS, fare_rows(experiment))
-    elif experiment.fares_on:
+    elif terminal.verbose and experiment.fares_on:
         yield terminal.text(f"Policy comparison: {experiment.fares_on}")
     yield from terminal.warnings(experiment.findings)
 

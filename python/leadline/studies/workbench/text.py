@@ -24,7 +24,7 @@ from leadline.record.workbench import (
     Trial,
     TrialState,
 )
-from leadline.studies.workbench.answer import say_quantile, say_sample, say_threshold
+from leadline.studies.workbench.answer import say_quantile, say_sample, say_target
 from leadline.studies.workbench.loads import percentile_ms, threshold_ratio
 from leadline.studies.workbench.run_lengths import latency_curve
 from leadline.units import format_seconds, say_ci, say_percent, say_span
@@ -352,7 +352,7 @@ def goal_rows(start: ExperimentStart) -> list[tuple[str, str]]:
     goal = start.goal
     asked = f"± {say_percent(goal.error_frac)} of the rate at {say_percent(goal.confidence)}"
     rows = [
-        ("Saturated when", say_threshold(goal.threshold)),
+        ("Target", say_target(goal.threshold)),
         ("Peak-rate region", f"± {say_percent(goal.threshold.width_frac)} of the threshold"),
         ("Asked", asked),
         ("A trial", format_seconds(goal.run_length_s)),
