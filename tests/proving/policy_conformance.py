@@ -167,7 +167,8 @@ def assert_complete(peak: PeakRate, trials: list[Trial], goal: Goal) -> None:
     if peak.rate_per_s is None or peak.rate_per_s.half_width_frac is None:
         assert peak.accuracy is None, "no accuracy without an interval"
     else:
-        assert peak.accuracy == pytest.approx(1 - peak.rate_per_s.half_width_frac)
+        reached = 1 - peak.rate_per_s.half_width_frac
+        assert peak.accuracy == pytest.approx(max(0.0, reached))
         low, high = ends(peak)
         assert 0 <= low <= peak.rate_per_s.value <= high
     if peak.verdict is PeakVerdict.FOUND and peak.rate_per_s is not None:

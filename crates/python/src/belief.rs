@@ -11,6 +11,7 @@ pub struct Servers {
     capacity: Floats,
     base_s: Floats,
     variance_per_s: Floats,
+    stalls_per_s: Floats,
     variability: Floats,
     idle_power: Floats,
     wander: Floats,
@@ -32,6 +33,7 @@ impl Servers {
         };
         let (capacity, base_s) = (doubles(&self.capacity)?, doubles(&self.base_s)?);
         let variance_per_s = doubles(&self.variance_per_s)?;
+        let stalls_per_s = doubles(&self.stalls_per_s)?;
         let variability = doubles(&self.variability)?;
         let idle_power = doubles(&self.idle_power)?;
         let (wander, memory_s) = (doubles(&self.wander)?, doubles(&self.memory_s)?);
@@ -43,6 +45,7 @@ impl Servers {
             capacity: capacity[at],
             base_s: base_s[at],
             variance_per_s: variance_per_s[at],
+            stalls_per_s: stalls_per_s[at],
             variability: variability[at],
             idle_power: idle_power[at],
             wander: wander[at],
@@ -108,6 +111,7 @@ pub struct Reading {
     seconds: f64,
     parts: Vec<Part>,
     abort_above_s: Option<f64>,
+    calm: bool,
     busy: Option<Busy>,
     overloaded: bool,
 }
@@ -124,6 +128,7 @@ impl Reading {
             seconds: self.seconds,
             parts: self.parts.into_iter().map(Into::into).collect(),
             abort_above_s: self.abort_above_s,
+            calm: self.calm,
             busy: self.busy.map(busy_of).transpose()?,
             overloaded: self.overloaded,
         })

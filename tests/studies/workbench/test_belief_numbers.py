@@ -58,7 +58,7 @@ def reading(rate_per_s: float, seconds: float, *means_s: float, **other: object)
         )
         for at, mean in enumerate(means_s)
     )
-    told: dict[str, object] = {"abort_above_s": None, "busy": None, "overloaded": False}
+    told = {"abort_above_s": None, "stalls": None, "busy": None, "overloaded": False}
     return Reading(rate_per_s, 5.0, seconds, parts, **(told | other))  # type: ignore[arg-type]
 
 
@@ -119,6 +119,9 @@ def test_a_server_in_the_middle_of_what_is_believed() -> None:
             "capacity": 500.0,
             "base_s": 0.008,
             "variance_per_s": 0.0054,
+            "stall_rate_per_s": 0.0,
+            "stall_s": 0.1,
+            "stalls_per_s": 0.0,
             "variability": 1.35,
             "idle_power": 1.162278,
             "wander": 0.035,

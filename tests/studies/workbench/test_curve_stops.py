@@ -140,8 +140,8 @@ def test_it_gives_up_at_twenty_trials_and_says_what_it_reached() -> None:
     assert (TRIALS_MAX, gave_up.trials) == (20, 20)
     assert gave_up.verdict is PeakVerdict.GAVE_UP
     assert gave_up.limited_by == "server"
-    assert gave_up.accuracy == pytest.approx(0.6, abs=0.001)
-    assert "known to 40.0% only" in gave_up.sentences[0]
+    assert gave_up.accuracy == 0.0, "two and a half times the posterior's 40%, as logarithms"
+    assert "known to 113.7% only" in gave_up.sentences[0]
 
 
 def test_it_gives_up_when_its_trials_cost_as_much_as_some_eight_long_ones() -> None:
@@ -157,7 +157,7 @@ def test_who_gives_up_on_trials_of_two_kinds_says_that_no_one_rate_answers() -> 
     assert modes.verdict is PeakVerdict.IRREGULAR
     assert modes.rate_per_s is not None
     assert "15 trials are of two kinds" in modes.sentences[0]
-    assert "known to 40.0% only" in modes.sentences[0]
+    assert "known to 113.7% only" in modes.sentences[0]
     assert answer(contradicted(15, peaks=PEAKS[0.4])).verdict is PeakVerdict.IRREGULAR
     assert answer(searched(PEAKS[0.4], 15, two_modes=0.5)).verdict is PeakVerdict.GAVE_UP
 

@@ -22,7 +22,8 @@ from leadline.record.workbench import (
 )
 from leadline.servers import run_trial
 from leadline.servers.storage import _stalled_in
-from leadline.studies.workbench.loads import deciding_stall, is_clear, threshold_ratio
+from leadline.studies.workbench.belief import MODEL_SD_LOG, Posterior, aims, read
+from leadline.studies.workbench.loads import deciding_stall, is_clear, stalls_of, threshold_ratio
 from leadline.studies.workbench.policies import open_policy
 from proving.peak_truth import truth
 from proving.samples import sample_result
@@ -195,3 +196,50 @@ def test_the_rest_is_clear_where_every_limit_is_far(
     threshold = Threshold(mean_ms=40.0, percentile=0.99, limit_ms=5.0)
     part = Batch(due=parts_due, mean_ms=mean_ms, over=over, completed=parts_due)
     assert is_clear([part] * 10, threshold) is clear
+
+
+STALLING = SimulatedServer(system=dict(SERVER.system) | {"stall_ms": 400.0, "stalls_per_s": 0.1})
+
+
+def calm_trial(server: SimulatedServer, seed: int) -> Trial:
+    request = msgspec.structs.replace(one_trial(40.0).request, seconds=60.0)
+    return run_trial(
+        TrialOrder(server=server, sample={}, threshold=MEAN, request=request, order=0, seed=seed)
+    )
+
+
+def test_stalls_are_taken_out_of_a_calm_trial_with_what_they_cost() -> None:
+    """As many as there are, and together as long as the formula of the queue they leave has it."""
+    found = [stalls_of(calm_trial(STALLING, seed), MEAN) for seed in range(20)]
+    known = [each for each in found if each is not None]
+    assert len(known) >= 18
+    idle, rate = 1 - 40.0 * 0.010 / 2, 40.0
+    seconds = [(2 * s * idle / rate) ** 0.5 for each in known for s in each.excess_s]
+    # Of exponential stalls of 0.4 s those above 0.2 s: six in ten of six a minute.
+    assert len(seconds) / len(known) == pytest.approx(6 * 0.6, abs=1.5)
+    assert sum(s * s for s in seconds) / len(known) == pytest.approx(6 * 2 * 0.4**2, rel=0.4)
+    assert all(sum(b.due for b in each.rest) > 0 for each in known)
+
+
+def test_a_steady_server_has_no_stalls_and_one_at_its_limit_is_not_calm() -> None:
+    found = [stalls_of(calm_trial(SERVER, seed), MEAN) for seed in range(20)]
+    assert sum(len(each.excess_s) for each in found if each is not None) <= 2
+    assert stalls_of(one_trial(190.0), MEAN) is None
+
+
+def test_seen_stalls_lower_the_peak_by_what_they_add_to_the_mean() -> None:
+    (aim,) = aims(MEAN)
+
+    def learnt(server: SimulatedServer) -> Posterior:
+        posterior = Posterior(aim, 180.0, 1, None)
+        for seed in range(4):
+            trial = calm_trial(server, seed)
+            reading = read(trial, aim, stalls_of(trial, MEAN))
+            assert reading is not None
+            posterior.learn(reading)
+        return posterior
+
+    stalling, steady = learnt(STALLING), learnt(SERVER)
+    fallen = stalling.log_peak_unstalled.mean() - stalling.log_peak.mean()
+    assert fallen > 0.1, "0.1/s of 0.4 s add 16 ms / (1 - load) to a target of 40"
+    assert steady.log_peak_unstalled.mean() - steady.log_peak.mean() < 3 * MODEL_SD_LOG

@@ -7,6 +7,7 @@ pub(super) const USUAL: Server = Server {
     capacity: 500.0,
     base_s: 0.008,
     variance_per_s: 0.0054,
+    stalls_per_s: 0.0,
     variability: 1.35,
     idle_power: 1.162_277_660_168_379_5,
     wander: 0.035,

@@ -37,7 +37,10 @@ pub fn log_likelihood(reading: &Reading, servers: &[Server], aim: &Aim) -> Vec<f
         return servers.iter().map(|server| in_either_mode(server, in_mode)).collect();
     }
     let responses = Responses::new(reading, aim);
-    let in_mode = |server: &Server| responses.log_likelihood(server);
+    let in_mode = |server: &Server| {
+        let stalls_per_s = if reading.calm { 0.0 } else { server.stalls_per_s };
+        responses.log_likelihood(&Server { stalls_per_s, ..*server })
+    };
     servers.iter().map(|server| in_either_mode(server, in_mode)).collect()
 }
 
@@ -151,6 +154,7 @@ mod tests {
             seconds,
             parts: means_s.iter().enumerate().map(part).collect(),
             abort_above_s: None,
+            calm: false,
             busy: None,
             overloaded: false,
         }

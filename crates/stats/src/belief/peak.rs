@@ -80,7 +80,7 @@ impl Excess for Mean<'_> {
     fn at(&self, rate_per_s: f64) -> f64 {
         let (server, span) = (self.server, self.span);
         let rho = rate_per_s / server.capacity;
-        let fast = server.variance_per_s * rho.min(1.0);
+        let fast = server.variance_at(rho);
         let between = (server.between * rho).powi(2);
         let (mut means, mut variances) = ([0.0; POINTS], [0.0; POINTS]);
         for (at, u_s) in self.window.u_s().iter().enumerate() {
@@ -173,6 +173,19 @@ mod tests {
         let [short, long] =
             [20.0, 180.0].map(|seconds| log_peak(&[wanders], &Aim::mean(0.04), seconds, 5.0)[0]);
         assert!((1.01f64.ln()..1.1f64.ln()).contains(&(short - long)), "{short} {long}");
+    }
+
+    #[test]
+    fn stalls_add_what_the_queue_behind_them_waits() {
+        // 0.1 per second of 0.2 s, exponential: 4 ms / (1 - 0.5) once the start is long ago.
+        let queue = Server { variance_per_s: 0.0054, wander: 1e-6, between: 1e-6, ..USUAL };
+        let queue = Server { idle_power: 0.0, cold: 0.0, ..queue };
+        let stalling = Server { stalls_per_s: 2.0 * 0.1 * 0.04, ..queue };
+        let window = Window::new(600.0, 3600.0);
+        let span = window.span(600.0, 4200.0);
+        let [without, with] =
+            [&queue, &stalling].map(|of| Mean::new(of, &window, &span, 0.04).at(250.0));
+        near(with - without, 0.008, 2e-4);
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct Reading {
     pub parts: Vec<Part>,
     /// It was given up at this mean response.
     pub abort_above_s: Option<f64>,
+    /// Far below the threshold, and its stalls are taken out of its parts.
+    pub calm: bool,
     /// Completions of an overload.
     pub busy: Option<Busy>,
     /// Busy for most of the window: completions then say all.

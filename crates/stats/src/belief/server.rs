@@ -9,6 +9,9 @@ pub struct Server {
     pub base_s: f64,
     /// sigma² at full load: variance of the net input per second, in s²/s.
     pub variance_per_s: f64,
+    /// Variance of the input per second because the server stands still now and then, at any load:
+    /// twice the stalls per second by the square of their mean length, in s²/s.
+    pub stalls_per_s: f64,
     /// (1 + cv²)/2 of the service.
     pub variability: f64,
     /// The wait is rho to this power shorter than one fast worker's.
@@ -43,6 +46,11 @@ impl Server {
             variance_per_s: self.variance_per_s * slower,
             ..*self
         })
+    }
+
+    /// Variance of the net input per second at a load.
+    pub(crate) fn variance_at(&self, rho: f64) -> f64 {
+        self.variance_per_s * rho.min(1.0) + self.stalls_per_s
     }
 
     /// Its rate where a part of the retrograde gap in capacity is kept, over that rate.

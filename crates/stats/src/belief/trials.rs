@@ -89,7 +89,7 @@ impl<'a> Steady<'a> {
         let rho = powers(first, self.spread.exp());
         let power = server.idle_power;
         let busy = powers(first.powf(power), (power * self.spread).exp());
-        let fast = rho.map(|rho| server.variance_per_s * rho.min(1.0));
+        let fast = rho.map(|rho| server.variance_at(rho));
         let (mut means, mut variances) = ([0.0; COARSE * POINTS], [0.0; COARSE * POINTS]);
         for at in 0..COARSE {
             for point in 0..POINTS {
@@ -109,7 +109,7 @@ impl<'a> Steady<'a> {
     /// Variance of the input per second, over as long as a queue of this load remembers.
     fn variance_per_s(&self, rho: f64) -> f64 {
         let (server, seconds) = (self.server, self.window.seconds);
-        let fast = server.variance_per_s * rho.min(1.0);
+        let fast = server.variance_at(rho);
         let relax_s = (fast / (rho - 1.0).powi(2).max(1e-12)).max(1e-4).min(seconds / 3.0);
         let own = wandering(relax_s, server.wander, server.memory_s);
         fast + (own - relax_s.powi(2) * self.whole).max(0.0) / relax_s

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from leadline import _engine
 from leadline.record.workbench import Batch, Measured, Prior, Threshold, Trial
+from leadline.studies.workbench.loads import Stalls
 
 # How probable a trial is, for many servers at once.
 #
@@ -113,16 +115,32 @@ class Reading:
     parts: tuple[Part, ...]
     abort_above_s: float | None
     """It was given up at this mean response."""
+    stalls: Stalls | None
+    """Of a trial far below the threshold: they are taken out of its parts."""
     busy: Busy | None
     overloaded: bool
     """Busy for most of the window: completions then say all."""
 
+    @property
+    def calm(self) -> bool:
+        """Whether stalls are taken out of its parts."""
+        return self.stalls is not None
 
-def read(trial: Trial, aim: Aim) -> Reading | None:
-    """Return what a trial says about a threshold; None when it says nothing."""
+
+def read(trial: Trial, aim: Aim, stalls: Stalls | None = None) -> Reading | None:
+    """Return what a trial says about a threshold; None when it says nothing.
+
+    Args:
+        trial: at one load.
+        aim: the threshold.
+        stalls: of a trial far below it (`leadline.studies.workbench.loads.stalls_of`).
+
+    """
     measured = trial.measured
     if measured is None or measured.due == 0 or measured.seconds <= 0 or not measured.batches:
         return None
+    if stalls is not None:
+        measured = msgspec.structs.replace(measured, batches=stalls.rest)
     busy = _busy(measured, aim)
     overloaded = (
         busy is not None and len(busy.log_rates) * busy.step_s >= _FULL_PART * measured.seconds
@@ -135,6 +153,7 @@ def read(trial: Trial, aim: Aim) -> Reading | None:
         seconds=measured.seconds,
         parts=() if aborted else tuple(_parts(measured, aim)),
         abort_above_s=bound_ms / 1e3 if aborted and bound_ms is not None else None,
+        stalls=stalls,
         busy=busy,
         overloaded=overloaded,
     )
@@ -226,6 +245,9 @@ NAMES = (
     "two_modes",
     "slow_share",
     "slow_factor",
+    "stalls",
+    "stall_every",
+    "stall",
 )
 DIMENSIONS = len(NAMES)
 
@@ -241,15 +263,21 @@ _LOG_NORMAL = {
     "warming": (2.5, 0.6),
     "tail": (0.75, 0.4),
     "slow_factor": (0.3, 0.6),
+    "stall_every": (25.0, 1.0),
+    "stall": (0.1, 1.0),
 }
 """Median and standard deviation of the logarithm. `base` is in units of the threshold;
 `slow_factor` is how much slower, as a logarithm."""
+
+_STALLS_Z = 0.7
+"""Above it a server stands still now and then: 24% beforehand."""
 
 _TWO_MODES_Z = 1.2
 """Above it a server has two modes: 11.5% beforehand."""
 _SLOW_SHARE = (0.2, 0.8)
 """A mode that is rarer than this would take more trials to see than any search can afford."""
 _COLD_MAX = 3.0
+_RHO_MAX = 0.95
 _FARTHEST = 5.0
 """Beyond, numbers are as at this many standard deviations."""
 
@@ -264,6 +292,13 @@ class Servers:
     """Response time without load."""
     variance_per_s: Floats
     """sigma² at full load: variance of the net input per second, in s²/s."""
+    stall_rate_per_s: Floats
+    """How often it stands still."""
+    stall_s: Floats
+    """How long, in the mean; exponential."""
+    stalls_per_s: Floats
+    """Variance of the net input per second because it stands still now and then, at any load:
+    twice the stalls per second by the square of their mean length, in s²/s."""
     variability: Floats
     """(1 + cv²)/2 of the service."""
     idle_power: Floats
@@ -296,12 +331,17 @@ def unpack(normal: Floats, limit_s: float) -> Servers:
     concurrency = value("concurrency")
     crowd = np.clip(concurrency, 1.0, 200.0)
     variability = value("variability")
+    stall_s, stalls = value("stall"), normal[:, NAMES.index("stalls")] > _STALLS_Z
+    stall_rate_per_s = np.where(stalls, 1 / value("stall_every"), 0.0)
     has_two = normal[:, NAMES.index("two_modes")] > _TWO_MODES_Z
     low, high = _SLOW_SHARE
     return Servers(
         capacity=concurrency / base_s,
         base_s=base_s,
         variance_per_s=2 * base_s * variability / crowd,
+        stall_rate_per_s=stall_rate_per_s,
+        stall_s=stall_s,
+        stalls_per_s=2 * stall_rate_per_s * stall_s**2,
         variability=variability,
         idle_power=np.sqrt(2 * (crowd + 1)) - 2,
         wander=value("wander"),
@@ -394,13 +434,20 @@ class Posterior:
     def log_peak(self) -> Floats:
         """Logarithm of the peak rate, one for each particle, sorted."""
         if self._log_peak is None:
-            servers = unpack(self._particles, self._aim.limit_s)
-            found = log_peak(servers, self._aim, self._run_length_s, self._warm_up_s)
-            random = np.random.default_rng(len(self._terms))
-            self._log_peak = np.sort(
-                found + MODEL_BIAS_LOG + MODEL_SD_LOG * random.standard_normal(COUNT)
-            )
+            self._log_peak = self._peaks(unpack(self._particles, self._aim.limit_s))
         return self._log_peak
+
+    @property
+    def log_peak_unstalled(self) -> Floats:
+        """Return the same, did the servers never stand still."""
+        servers = unpack(self._particles, self._aim.limit_s)
+        return self._peaks(replace(servers, stalls_per_s=np.zeros(COUNT)))
+
+    def _peaks(self, servers: Servers) -> Floats:
+        found = log_peak(servers, self._aim, self._run_length_s, self._warm_up_s)
+        random = np.random.default_rng(len(self._terms))
+        off = MODEL_BIAS_LOG + MODEL_SD_LOG * random.standard_normal(COUNT)
+        return np.asarray(np.sort(found + off))
 
     def learn(self, reading: Reading) -> None:
         """Take in a trial."""
@@ -487,7 +534,32 @@ class Posterior:
 
 
 def _reading_term(reading: Reading, aim: Aim, particles: Floats) -> Floats:
-    return log_likelihood(reading, unpack(particles, aim.limit_s), aim)
+    servers = unpack(particles, aim.limit_s)
+    found = log_likelihood(reading, servers, aim)
+    return found if reading.stalls is None else found + _stalls_term(reading, servers)
+
+
+_FALSE_PER_S = 0.003
+"""Stretches that look like a stall and are chance."""
+
+
+def _stalls_term(reading: Reading, servers: Servers) -> Floats:
+    """Log density of the stalls of a calm trial: so many, each so long, none shorter than seen.
+
+    A stall of S seconds at a rate r leaves a queue that is gone S / (1 - rho) after its start: all
+    responses together are longer by r S² / (2 (1 - rho)).
+    """
+    assert reading.stalls is not None  # noqa: S101 - only of calm trials
+    shortest_s, rate = reading.stalls.shortest_s, reading.rate_per_s
+    idle = 1 - np.minimum(rate / servers.capacity, _RHO_MAX)
+    expected = servers.stall_rate_per_s * np.exp(-shortest_s / servers.stall_s) + _FALSE_PER_S
+    found = -expected * reading.seconds
+    for excess_s in reading.stalls.excess_s:
+        stall_s = np.sqrt(2 * excess_s * idle / rate)
+        own = servers.stall_rate_per_s * np.exp(-stall_s / servers.stall_s) / servers.stall_s
+        chance = np.exp(1 - np.maximum(stall_s / shortest_s, 1.0)) * _FALSE_PER_S / shortest_s
+        found = found + np.log(own + chance)
+    return np.asarray(found)
 
 
 def _seed_term(prior: Prior, limit_s: float, particles: Floats) -> Floats:

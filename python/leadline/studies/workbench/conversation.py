@@ -284,7 +284,7 @@ class Conversation(ABC):
             policy=self.name,
             verdict=ending.verdict,
             rate_per_s=rate,
-            accuracy=None if half is None else 1 - half,
+            accuracy=None if half is None else max(0.0, 1 - half),
             confidence=self.goal.confidence,
             cost_s=self.cost_s,
             trials=len(self.trials),

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from leadline.record import Interval
 from leadline.record.finding import Finding
 from leadline.record.workbench import Batch, Load, Measured, Threshold, Trial, TrialState, Within
@@ -173,6 +175,54 @@ def deciding_stall(trial: Trial, threshold: Threshold) -> Stall | None:
         at_s=worst * part_s,
         longest_ms=measured.response_ms.max,
     )
+
+
+_SPIKE, _SPIKE_REST = 5.0, 2.5
+"""A stall's first part is above so many times the median of the rest, and of its ninth decile."""
+_SPIKE_TAIL = 2.0
+"""Times the median: until then the queue that a stall left is not gone."""
+_PARTS_MIN = 10
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """What stands out of a trial that is far below the threshold."""
+
+    excess_s: tuple[float, ...]
+    """Of each stall: by how much all responses together were longer."""
+    shortest_s: float
+    """A shorter one would not have been seen."""
+    rest: tuple[Batch, ...]
+    """The trial's parts, without requests in the stalls."""
+
+
+def stalls_of(trial: Trial, threshold: Threshold) -> Stalls | None:
+    """Return the stalls of a trial; None where it is not far below the threshold without them."""
+    measured = trial.measured
+    if trial.state is not TrialState.DONE or measured is None:
+        return None
+    rest, excess_s = list(measured.batches), list[float]()
+    part_s = measured.seconds / max(len(rest), 1)
+    longest = math.ceil(2 * STRETCH_S / part_s) + 1
+    while True:
+        means = sorted(batch.mean_ms for batch in rest if batch.due)
+        if len(means) < _PARTS_MIN:
+            return None
+        usual_ms = means[len(means) // 2]
+        spike_ms = max(_SPIKE * usual_ms, _SPIKE_REST * means[9 * len(means) // 10])
+        at = next((at for at, batch in enumerate(rest) if batch.mean_ms > spike_ms), None)
+        if at is None:
+            break
+        end = at + 1
+        while end < min(at + longest, len(rest)) and rest[end].mean_ms > _SPIKE_TAIL * usual_ms:
+            end += 1
+        hit = rest[at:end]
+        excess_s.append(sum(each.due * (each.mean_ms - usual_ms) for each in hit) / 1e3)
+        rest[at:end] = [msgspec.structs.replace(each, due=0, mean_ms=0.0) for each in hit]
+    if not is_clear(rest, threshold):
+        return None
+    shortest_s = math.sqrt(2 * part_s * max(spike_ms - usual_ms, 1e-3) / 1e3)
+    return Stalls(tuple(excess_s), shortest_s, tuple(rest))
 
 
 def is_clear(batches: Sequence[Batch], threshold: Threshold) -> bool:
