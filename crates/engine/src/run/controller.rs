@@ -7,7 +7,7 @@ use leadline_wire::event::measure::Slice;
 use leadline_wire::job::measure::Limits;
 
 use crate::run::slices::joined;
-use crate::run::steady::is_steady;
+use crate::run::steady::{is_steady, judge};
 use crate::run::stop::StopRule;
 
 /// Most slices of a phase that are kept. When there are as many, neighbours are joined two by two
@@ -38,7 +38,7 @@ pub struct Controller {
     window_s: f64,
     window_operations: u64,
     measuring: bool,
-    steady: bool,
+    steady: Option<bool>,
     rule: StopRule,
     accurate: bool,
     next_look: usize,
@@ -58,7 +58,7 @@ impl Controller {
             window_s: 0.0,
             window_operations: 0,
             measuring: false,
-            steady: false,
+            steady: None,
             rule: StopRule::new(limits.accuracy),
             accurate: false,
             next_look: 0,
@@ -115,14 +115,15 @@ impl Controller {
     fn judge_warm_up(&mut self) -> Decision {
         if self.warm_up.len() >= self.next_look {
             self.next_look = self.warm_up.len() + (self.warm_up.len() / 20).max(5);
-            self.steady = is_steady(&self.warm_up);
+            self.steady = is_steady(&self.warm_up).then_some(true);
         }
-        let long_enough = self.warm_up_spent_s >= self.limits.warm_up_s_min;
-        if (self.steady && long_enough) || self.warm_up_spent_s >= self.limits.warm_up_s_max {
-            self.begin_window();
-            return Decision::Measure;
+        if self.warm_up_spent_s >= self.limits.warm_up_s_max {
+            self.steady = self.steady.or_else(|| judge(&self.warm_up));
+        } else if self.steady.is_none() || self.warm_up_spent_s < self.limits.warm_up_s_min {
+            return Decision::Continue;
         }
-        Decision::Continue
+        self.begin_window();
+        Decision::Measure
     }
 
     fn judge_window(&mut self) -> Decision {
@@ -159,9 +160,9 @@ impl Controller {
         }
     }
 
-    /// Whether the warm-up ended by the steadiness test.
+    /// Whether the rate was steady at the end of the warm-up; none where that cannot be said.
     #[must_use]
-    pub fn steady(&self) -> bool {
+    pub fn steady(&self) -> Option<bool> {
         self.steady
     }
 
@@ -252,8 +253,8 @@ mod tests {
         let (warm_up_s, window_s) = (1e7, 1e8);
         let mut controller = Controller::new(limits(warm_up_s, window_s), 0.0);
         // A climb without an end is never steady.
-        let warm = follow(&mut controller, Decision::Measure, |number| 1 + number);
-        assert!(!controller.steady());
+        let warm = follow(&mut controller, Decision::Measure, |number| 1 + number * number);
+        assert_eq!(controller.steady(), Some(false));
         assert!(warm < 10 * SLICES_KEPT_MAX as u64, "{warm}");
         assert!(controller.warm_up().len() < SLICES_KEPT_MAX);
         assert_eq!(controller.coarseness(), 1, "the window begins as finely as it would have");

@@ -250,7 +250,7 @@ fn told(run: &mut Finished, half_width_frac: Option<f64>) {
                 .with("requests_max", most);
             run.findings.push(found);
         }
-    } else if !run.controller.steady() {
+    } else if run.controller.steady() == Some(false) {
         let found = Finding::new(Code::NotSteady).with("warm_up_s_max", limits.warm_up_s_max);
         run.findings.push(found);
     }

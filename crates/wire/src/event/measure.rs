@@ -107,8 +107,8 @@ pub struct Realised {
 pub struct WarmUp {
     /// Seconds until the window opened.
     pub seconds: f64,
-    /// Whether the steadiness test ended it.
-    pub steady: bool,
+    /// Whether the rate was steady at its end; null where too few requests ended to say.
+    pub steady: Option<bool>,
     /// Its slices, joined to a few hundred at most.
     #[schemars(length(max = SLICES_MAX))]
     pub intervals: Vec<Slice>,
