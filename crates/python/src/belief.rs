@@ -11,7 +11,8 @@ pub struct Servers {
     capacity: Floats,
     base_s: Floats,
     variance_per_s: Floats,
-    stalls_per_s: Floats,
+    stall_rate_per_s: Floats,
+    stall_s: Floats,
     variability: Floats,
     idle_power: Floats,
     wander: Floats,
@@ -33,7 +34,8 @@ impl Servers {
         };
         let (capacity, base_s) = (doubles(&self.capacity)?, doubles(&self.base_s)?);
         let variance_per_s = doubles(&self.variance_per_s)?;
-        let stalls_per_s = doubles(&self.stalls_per_s)?;
+        let (stall_rate_per_s, stall_s) =
+            (doubles(&self.stall_rate_per_s)?, doubles(&self.stall_s)?);
         let variability = doubles(&self.variability)?;
         let idle_power = doubles(&self.idle_power)?;
         let (wander, memory_s) = (doubles(&self.wander)?, doubles(&self.memory_s)?);
@@ -45,7 +47,8 @@ impl Servers {
             capacity: capacity[at],
             base_s: base_s[at],
             variance_per_s: variance_per_s[at],
-            stalls_per_s: stalls_per_s[at],
+            stall_rate_per_s: stall_rate_per_s[at],
+            stall_s: stall_s[at],
             variability: variability[at],
             idle_power: idle_power[at],
             wander: wander[at],

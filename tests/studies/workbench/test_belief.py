@@ -46,7 +46,6 @@ def servers_of(workers: int, service_s: float, variability: float, **more: float
         "variance_per_s": 2 * service_s * variability / workers,
         "stall_rate_per_s": 0.0,
         "stall_s": 0.1,
-        "stalls_per_s": 0.0,
         "variability": variability,
         "idle_power": math.sqrt(2 * (workers + 1)) - 2,
         "wander": 1e-3,

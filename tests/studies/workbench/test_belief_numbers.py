@@ -121,7 +121,6 @@ def test_a_server_in_the_middle_of_what_is_believed() -> None:
             "variance_per_s": 0.0054,
             "stall_rate_per_s": 0.0,
             "stall_s": 0.1,
-            "stalls_per_s": 0.0,
             "variability": 1.35,
             "idle_power": 1.162278,
             "wander": 0.035,

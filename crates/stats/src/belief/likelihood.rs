@@ -25,6 +25,8 @@ const RETROGRADE_UNLOADED: f64 = 0.6;
 const STRANGE: f64 = 0.01;
 /// A response beyond this is cut short by the generator's own patience.
 const DEEP_S: f64 = 0.5;
+/// Most of the responses that a reading says are over a limit (`belief.py`).
+const SHARE_MAX: f64 = 0.95;
 /// Standard deviation of its logarithm from that.
 const DEEP_MISFIT: f64 = 0.3;
 
@@ -38,8 +40,8 @@ pub fn log_likelihood(reading: &Reading, servers: &[Server], aim: &Aim) -> Vec<f
     }
     let responses = Responses::new(reading, aim);
     let in_mode = |server: &Server| {
-        let stalls_per_s = if reading.calm { 0.0 } else { server.stalls_per_s };
-        responses.log_likelihood(&Server { stalls_per_s, ..*server })
+        let unstalled = server.unstalled();
+        responses.log_likelihood(if reading.calm { &unstalled } else { server })
     };
     servers.iter().map(|server| in_either_mode(server, in_mode)).collect()
 }
@@ -79,12 +81,16 @@ impl<'a> Responses<'a> {
     }
 
     fn log_likelihood(&self, server: &Server) -> f64 {
-        let steady = Steady::new(server, &self.window);
+        // Stalls are part of a mean; over a limit they bring a share of their own.
+        let queue = if self.aim.over_frac.is_some() { server.unstalled() } else { *server };
+        let steady = Steady::new(&queue, &self.window);
         let trials = steady.at(self.reading.rate_per_s * server.collapsed(RETROGRADE_UNLOADED));
         let per_s = trials.variances_per_s();
         let mut seen = Seen { variance: [1.0; FINE], widened: [1.0; FINE] };
         for (part, span) in self.reading.parts.iter().zip(&self.parts) {
-            seen.add(part, &trials.part(span, self.aim, &per_s), server.variability);
+            let expected = trials.part(span, self.aim, &per_s);
+            let expected = with_stalls(expected, server, part, self.aim, self.reading.rate_per_s);
+            seen.add(part, &expected, server.variability);
         }
         let mut densities = seen.densities(&self.weights);
         if let Some((span, above_log)) = &self.given_up {
@@ -93,6 +99,27 @@ impl<'a> Responses<'a> {
         }
         densities.iter().sum::<f64>().ln()
     }
+}
+
+/// What is expected of a share over a limit, with the stalls of the server.
+fn with_stalls(
+    expected: Expected,
+    server: &Server,
+    part: &Part,
+    aim: &Aim,
+    rate_per_s: f64,
+) -> Expected {
+    let stalled = server.stalled_over(rate_per_s / server.capacity, aim.limit_s);
+    let Some(over_frac) = aim.over_frac.filter(|_| stalled > 0.0) else { return expected };
+    let exponent = aim.limit_s * over_frac.ln();
+    let of_count = 2.0 / (server.stall_rate_per_s * (part.to_s - part.from_s));
+    let Expected { mut log_s, mut variance } = expected;
+    for at in 0..log_s.len() {
+        let share = ((exponent / log_s[at].exp()).exp() + stalled).min(SHARE_MAX);
+        log_s[at] = (exponent / share.ln()).ln();
+        variance[at] += (stalled / share / share.ln()).powi(2) * of_count;
+    }
+    Expected { log_s, variance }
 }
 
 /// Student's t of the logarithms of parts, on the fine grid of δ: products over the parts.

@@ -25,9 +25,14 @@ pub fn log_peak(servers: &[Server], aim: &Aim, run_length_s: f64, warm_up_s: f64
             let slow = slowed.map(|slowed| Mean::new(slowed, &window, &span, aim.limit_s));
             return halved(server, &Mean::new(server, &window, &span, aim.limit_s), slow.as_ref());
         };
-        let of = |steady| Share { steady, span: &span, aim, over_frac, weights: &weights };
-        let slow = slowed.map(|slowed| of(Steady::new(slowed, &window)));
-        halved(server, &of(Steady::new(server, &window)), slow.as_ref())
+        let of = |server, queue| {
+            let steady = Steady::new(queue, &window);
+            Share { server, steady, span: &span, aim, over_frac, weights: &weights }
+        };
+        let queue = server.unstalled();
+        let slow_queue = slowed.map(Server::unstalled);
+        let slow = slowed.zip(slow_queue.as_ref()).map(|(slowed, queue)| of(slowed, queue));
+        halved(server, &of(server, &queue), slow.as_ref())
     };
     servers.iter().map(peak_of).collect()
 }
@@ -96,6 +101,8 @@ impl Excess for Mean<'_> {
 
 /// Of a percentile: the share of responses over the limit less 1 - P.
 struct Share<'a> {
+    server: &'a Server,
+    /// Of the queue, without stalls.
     steady: Steady<'a>,
     span: &'a Span,
     aim: &'a Aim,
@@ -107,8 +114,10 @@ impl Excess for Share<'_> {
     fn at(&self, rate_per_s: f64) -> f64 {
         let responses_s = self.steady.at(rate_per_s).responses_s(self.span, self.aim);
         let exponent = self.aim.limit_s * self.over_frac.ln();
+        let stalled = self.server.stalled_over(rate_per_s / self.server.capacity, self.aim.limit_s);
         let over = responses_s.iter().map(|response_s| (exponent / response_s).exp());
-        over.zip(self.weights).map(|(over, weight)| over * weight).sum::<f64>() - self.over_frac
+        let queued = over.zip(self.weights).map(|(over, weight)| over * weight).sum::<f64>();
+        queued + stalled - self.over_frac
     }
 }
 
@@ -180,12 +189,24 @@ mod tests {
         // 0.1 per second of 0.2 s, exponential: 4 ms / (1 - 0.5) once the start is long ago.
         let queue = Server { variance_per_s: 0.0054, wander: 1e-6, between: 1e-6, ..USUAL };
         let queue = Server { idle_power: 0.0, cold: 0.0, ..queue };
-        let stalling = Server { stalls_per_s: 2.0 * 0.1 * 0.04, ..queue };
+        let stalling = Server { stall_rate_per_s: 0.1, stall_s: 0.2, ..queue };
         let window = Window::new(600.0, 3600.0);
         let span = window.span(600.0, 4200.0);
         let [without, with] =
             [&queue, &stalling].map(|of| Mean::new(of, &window, &span, 0.04).at(250.0));
         near(with - without, 0.008, 2e-4);
+    }
+
+    #[test]
+    fn stalls_are_a_share_of_their_own_over_a_limit() {
+        // 0.1 per second of 0.2 s: at a load of a half 0.04 of the time waits, e^-0.6 of it longer.
+        let stalling = Server { stall_rate_per_s: 0.1, stall_s: 0.2, ..USUAL };
+        near(stalling.stalled_over(0.5, 0.12), 0.04 * (-0.6f64).exp(), 1e-12);
+        near(USUAL.stalled_over(0.5, 0.12), 0.0, 0.0);
+        let rare = Server { stall_rate_per_s: 0.01, ..stalling };
+        let [without, seldom, often] = [USUAL, rare, stalling].map(|server| peak(server, &P95));
+        assert!(often < seldom && seldom < without, "{often} {seldom} {without}");
+        assert!(without - seldom < 0.05, "a stall of 0.2 s in 100 s is no 5% of the time");
     }
 
     #[test]

@@ -9,9 +9,10 @@ pub struct Server {
     pub base_s: f64,
     /// sigma² at full load: variance of the net input per second, in s²/s.
     pub variance_per_s: f64,
-    /// Variance of the input per second because the server stands still now and then, at any load:
-    /// twice the stalls per second by the square of their mean length, in s²/s.
-    pub stalls_per_s: f64,
+    /// How often it stands still.
+    pub stall_rate_per_s: f64,
+    /// For how long, in the mean; exponential.
+    pub stall_s: f64,
     /// (1 + cv²)/2 of the service.
     pub variability: f64,
     /// The wait is rho to this power shorter than one fast worker's.
@@ -48,9 +49,24 @@ impl Server {
         })
     }
 
-    /// Variance of the net input per second at a load.
+    /// Variance of the net input per second at a load; of stalls, at any.
     pub(crate) fn variance_at(&self, rho: f64) -> f64 {
-        self.variance_per_s * rho.min(1.0) + self.stalls_per_s
+        self.variance_per_s * rho.min(1.0) + 2.0 * self.stall_rate_per_s * self.stall_s.powi(2)
+    }
+
+    /// The same server without stalls.
+    pub(crate) fn unstalled(&self) -> Self {
+        Self { stall_rate_per_s: 0.0, ..*self }
+    }
+
+    /// Share of the responses at a load that stalls alone bring over a limit: a stall of S leaves
+    /// waits that fall evenly to none S / (1 - rho) after its start.
+    pub(crate) fn stalled_over(&self, rho: f64, limit_s: f64) -> f64 {
+        if self.stall_rate_per_s == 0.0 {
+            return 0.0;
+        }
+        let late_s = self.stall_s * (-limit_s / self.stall_s).exp() / (1.0 - rho).max(1e-3);
+        (self.stall_rate_per_s * late_s).min(1.0)
     }
 
     /// Its rate where a part of the retrograde gap in capacity is kept, over that rate.

@@ -295,10 +295,7 @@ class Servers:
     stall_rate_per_s: Floats
     """How often it stands still."""
     stall_s: Floats
-    """How long, in the mean; exponential."""
-    stalls_per_s: Floats
-    """Variance of the net input per second because it stands still now and then, at any load:
-    twice the stalls per second by the square of their mean length, in s²/s."""
+    """For how long, in the mean; exponential."""
     variability: Floats
     """(1 + cv²)/2 of the service."""
     idle_power: Floats
@@ -341,7 +338,6 @@ def unpack(normal: Floats, limit_s: float) -> Servers:
         variance_per_s=2 * base_s * variability / crowd,
         stall_rate_per_s=stall_rate_per_s,
         stall_s=stall_s,
-        stalls_per_s=2 * stall_rate_per_s * stall_s**2,
         variability=variability,
         idle_power=np.sqrt(2 * (crowd + 1)) - 2,
         wander=value("wander"),
@@ -441,7 +437,7 @@ class Posterior:
     def log_peak_unstalled(self) -> Floats:
         """Return the same, did the servers never stand still."""
         servers = unpack(self._particles, self._aim.limit_s)
-        return self._peaks(replace(servers, stalls_per_s=np.zeros(COUNT)))
+        return self._peaks(replace(servers, stall_rate_per_s=np.zeros(COUNT)))
 
     def _peaks(self, servers: Servers) -> Floats:
         found = log_peak(servers, self._aim, self._run_length_s, self._warm_up_s)
