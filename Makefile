@@ -87,6 +87,7 @@ lint-rust:
 lint-python: install
 	$(BIN)/ruff format --check --quiet python tests bench fuzz release workloads
 	$(BIN)/ruff check --quiet python tests bench fuzz release workloads
+	$(BIN)/codespell *.md docs python crates tests bench release workloads
 	$(BIN)/mypy
 
 rust-test:

@@ -39,7 +39,7 @@ from leadline.stats import student_t
 from leadline.store import open_store
 from leadline.studies.application.characterize import characterize_trace
 from leadline.studies.application.synthetic import synthetic_of
-from leadline.studies.survey.study import LEARN_FRAC, Asked, begin_survey, run_survey
+from leadline.studies.survey.study import LEARN_FRAC, SurveyOptions, begin_survey, run_survey
 from planted_traces import Planted, mixture
 from proving.machines import draw_machine
 from traced_programs import write_strace
@@ -110,7 +110,7 @@ def survey(target: Target, seed: int, budget_s: float) -> Predictor:
     """Survey a machine as shipped."""
     store = open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        asked = Asked(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)
+        asked = SurveyOptions(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)
         start = begin_survey(engine, target, asked, study_id=f"{target.name}-{seed}")
         store.begin(SURVEY, start)
         found = run_survey(engine, store, start)

@@ -14,7 +14,7 @@ from stream_throttle import loop_disks, throttle, why_no_throttles
 from check_claims import MIB, Claim, Found, cannot_if, told_by
 from leadline.engine.streams.disks import DATA_MULTIPLE_BYTES, Effort, open_stream_disks
 from leadline.fio import read_job
-from leadline.studies.streaming.study import Asked, options_of
+from leadline.studies.streaming.study import ScalingOptions, options_of
 
 THROTTLE_MB_S = 60.0
 SIZE_BYTES = 40 * DATA_MULTIPLE_BYTES
@@ -32,7 +32,8 @@ def throttled_disks(folder: Path) -> Found:
                 data_bytes=SIZE_BYTES, memory_bytes=128 * MIB, threads=1, seed=1, total_s_max=60.0
             )
             options = options_of(
-                "transpose", Asked(system="s", data_bytes=SIZE_BYTES, memory_bytes=128 * MIB)
+                "transpose",
+                ScalingOptions(system="s", data_bytes=SIZE_BYTES, memory_bytes=128 * MIB),
             )
             for count in (1, 2):
                 disks.lay(count, effort)

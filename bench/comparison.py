@@ -29,7 +29,7 @@ from leadline.record import Measurement, Workload, derive_seed
 from leadline.store import open_store
 from leadline.studies.comparison.document import named_questions
 from leadline.studies.comparison.ratio import paired_ratio
-from leadline.studies.comparison.run import Asked, Opened, measure_in_turns
+from leadline.studies.comparison.run import MeasureOptions, Opened, measure_in_turns
 from leadline.studies.survey.study import LEARN_FRAC
 from proving.comparison import (
     PAPER_MACHINES,
@@ -147,7 +147,7 @@ def measured(
         accuracy=0.005,
         total_s_max=3600.0,
     )
-    asked = Asked(6, limits, partial(derive_seed, number))
+    asked = MeasureOptions(6, limits, partial(derive_seed, number))
     targets = [Target.parse(f"sim:{profile}") for profile in profiles]
     with (
         open_engine(targets[0], run_seed=2 * number) as one,

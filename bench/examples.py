@@ -40,6 +40,7 @@ SIMULATED = {
     "survey": "leadline survey sim:hp-730 --budget 30m",
     "measure": "leadline measure sim:two-level bs=4k rw=randread size=2g",
     "peak": f"leadline peak {SERVER} --at workers=64",
+    "policies": f"leadline --verbose peak {SERVER} --at workers=64",
     "surface": f"leadline surface {SERVER}",
     "application": "leadline compare hp-730 decstation-5000-ultrix --application lookups",
     "latency-target": f"leadline peak sim:cloud-gp3 --p99 5ms --workload {VOLUME} --curve 5",

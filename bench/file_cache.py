@@ -19,12 +19,12 @@ from leadline.engine import Target, open_engine, profile_names, stop_on_signals
 from leadline.record import NO_SYNC, Access, CacheSize, CacheStudy
 from leadline.record.file_cache import CACHE
 from leadline.store import open_store
-from leadline.studies.cache.study import CacheAsked, begin_study, run_study
+from leadline.studies.cache.study import CacheOptions, begin_study, run_study
 from proving.simulation import SimulatedCacheStudy, simulate_cache_study
 
 MEASURES = (
     "python/leadline/studies/cache",
-    "python/leadline/studies/counted.py",
+    "python/leadline/studies/hit_ratio.py",
     "python/leadline/stats",
     "crates/engine/src/evidence",
     "crates/engine/src/target",
@@ -146,7 +146,7 @@ def study_in_cgroup(
 ) -> tuple[CacheStudy, int]:
     """Study a directory in a memory cgroup; return the study and the room in bytes."""
     target, store = Target.parse(directory), open_store("sqlite://")
-    asked = CacheAsked(f"cap-{cap_mib}", budget_s, seed=1, write_costs=False)
+    asked = CacheOptions(f"cap-{cap_mib}", budget_s, seed=1, write_costs=False)
     with (
         stop_on_signals(),
         open_engine(target, Access(sync=sync, cache_limit_bytes=cap_mib * MIB)) as engine,

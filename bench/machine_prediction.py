@@ -44,14 +44,14 @@ from leadline.record import Measurement, Survey, Workload
 from leadline.record.survey import SURVEY
 from leadline.stats import student_t
 from leadline.store import open_store
-from leadline.studies.survey.study import LEARN_FRAC, Asked, begin_survey, run_survey
+from leadline.studies.survey.study import LEARN_FRAC, SurveyOptions, begin_survey, run_survey
 from proving.machine_truth import draw_workloads
 from proving.machines import SCORED_FROM, draw_machine
 
 MEASURES = (
     "python/leadline/models",
     "python/leadline/studies/survey",
-    "python/leadline/studies/counted.py",
+    "python/leadline/studies/hit_ratio.py",
     "python/leadline/stats",
     "tests/proving/machines.py",
     "crates/machine/src",
@@ -124,7 +124,7 @@ def measure(profile: dict[str, Any], seed: int, budget_s: float, workloads: int)
     target = Simulated(text=f"sim:{name}", profile=profile)
     store = open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        asked = Asked(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)
+        asked = SurveyOptions(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)
         start = begin_survey(engine, target, asked, study_id=f"{name}-{seed}")
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)

@@ -23,7 +23,7 @@ import msgspec
 
 from dask_cluster import dask_cluster
 from figures import Cell, Column, Content, Row, add_save_option, save
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart
 from leadline.store import open_store
 from leadline.studies.workbench.pool import open_pool
@@ -148,7 +148,7 @@ def main() -> int:
     middle = statistics.median(ratios)
     kept = "kept" if middle <= IDEAL_MOST else "missed"
     print(
-        f"\n{middle:.2f} × the ideal over {say_count(asked.repeats, 'repeat')}; "
+        f"\n{middle:.2f} × the ideal over {format_count(asked.repeats, 'repeat')}; "
         f"at most {IDEAL_MOST} is asked: {kept}"
     )
     return 0 if middle <= IDEAL_MOST else 1

@@ -33,7 +33,7 @@ from leadline.models.learning import Box, spread_out
 from leadline.record import Measurement, Plan, PlanStage, Survey, Workload
 from leadline.studies.survey.explain import explain_told
 from leadline.studies.survey.strategy import Surveyor
-from leadline.studies.survey.study import Asked, begin_survey
+from leadline.studies.survey.study import SurveyOptions, begin_survey
 from prediction_rivals import MODELS, Fitted, Points, fit
 
 MEASURES = (
@@ -151,7 +151,7 @@ def measure(
 ) -> tuple[Survey, list[Measurement], Box]:
     """Survey a system by a design; `sobol` points follow the survey's own."""
     with open_engine(target, run_seed=seed) as engine:
-        asked = Asked(target.name, 14 * 3600.0, None, seed)
+        asked = SurveyOptions(target.name, 14 * 3600.0, None, seed)
         start = begin_survey(engine, target, asked, study_id=f"{target.name}-{seed}")
         own = {name: count for name, count in counts.items() if name != "sobol"}
         stages = tuple(PlanStage(name, count, "") for name, count in own.items())

@@ -20,9 +20,9 @@ from proving.published import (
     HEAD,
     Row,
     find_all,
+    format_difference,
+    format_published,
     read_figures,
-    say_difference,
-    say_published,
     table,
 )
 
@@ -79,11 +79,11 @@ def lines_of(rows: Sequence[Row]) -> Iterator[Line]:
             figure, found = row.figure, row.found
             cells: dict[str, Content] = {
                 "figure": figure.what,
-                "published": say_published(figure),
+                "published": format_published(figure),
                 "source": figure.source,
                 "role": figure.role,
                 "found": row.said,
-                "difference": say_difference(row),
+                "difference": format_difference(row),
             }
             if found is not None:
                 cells["found"] = Cell(found.value, found.low, found.high, found.n, unit=figure.unit)

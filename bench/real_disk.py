@@ -26,7 +26,7 @@ MEASURES = (
     "python/leadline/models",
     "python/leadline/studies/survey",
     "python/leadline/studies/validation",
-    "python/leadline/studies/counted.py",
+    "python/leadline/studies/hit_ratio.py",
     "python/leadline/stats",
     "crates/engine/src/run",
     "crates/engine/src/access",

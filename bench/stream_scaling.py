@@ -32,7 +32,7 @@ from leadline.record.streaming import KernelName, StreamStudy
 from leadline.store import open_store
 from leadline.studies.streaming.answer import balance_of, scaling_of
 from leadline.studies.streaming.balance import balances_of
-from leadline.studies.streaming.study import Asked, RunDone, begin_scaling, run_scaling
+from leadline.studies.streaming.study import RunDone, ScalingOptions, begin_scaling, run_scaling
 from leadline.units import format_bytes, parse_bytes
 
 MEASURES = (
@@ -55,9 +55,9 @@ DISKS_BELOW = 2
 OFF_FRAC_MAX = 0.15
 
 
-def asked_of(options: argparse.Namespace) -> Asked:
+def asked_of(options: argparse.Namespace) -> ScalingOptions:
     """Return what both studies ask."""
-    return Asked(
+    return ScalingOptions(
         system="throttled",
         kernels=(KERNEL,),
         data_bytes=options.size,
@@ -68,7 +68,7 @@ def asked_of(options: argparse.Namespace) -> Asked:
     )
 
 
-def study_of(disks: StreamDisks, asked: Asked) -> StreamStudy:
+def study_of(disks: StreamDisks, asked: ScalingOptions) -> StreamStudy:
     """Run a scaling and print every run."""
     return run_scaling(
         disks,
@@ -119,7 +119,7 @@ def print_scaling(scaling: Scaling) -> None:
     print(f"    {scaling.sentence}")
 
 
-def disks_must_limit(disks: StreamDisks, asked: Asked) -> tuple[bool, StreamStudy]:
+def disks_must_limit(disks: StreamDisks, asked: ScalingOptions) -> tuple[bool, StreamStudy]:
     """Scale with slow disks and all processors."""
     print("Disks must be the limit:")
     study = study_of(disks, asked)
@@ -129,7 +129,7 @@ def disks_must_limit(disks: StreamDisks, asked: Asked) -> tuple[bool, StreamStud
 
 
 def processors_must_limit(
-    disks: StreamDisks, held: Throttle, asked: Asked, cost_mb_s: float, mb_s: float
+    disks: StreamDisks, held: Throttle, asked: ScalingOptions, cost_mb_s: float, mb_s: float
 ) -> tuple[bool, StreamStudy, float]:
     """Scale with a quota that lets through what two disks and a half give."""
     quota = (DISKS_BELOW + 0.5) * mb_s / cost_mb_s

@@ -208,7 +208,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
-def say_fig8(done: Sequence[Mapped]) -> list[str]:
+def format_fig8(done: Sequence[Mapped]) -> list[str]:
     """Costs of the full grid as shares of the least of the paper's policies (SH08 Fig. 8)."""
     workloads = list(dict.fromkeys(item.task.workload for item in done))
     policies = list(dict.fromkeys(item.task.policy for item in done))
@@ -227,7 +227,7 @@ def say_fig8(done: Sequence[Mapped]) -> list[str]:
     return [f"Fig. 8: 1.00 is {least:.1f} h.", "", *table(head, rows)]
 
 
-def say_designs(done: Sequence[Mapped]) -> list[str]:
+def format_designs(done: Sequence[Mapped]) -> list[str]:
     """Errors, intervals and costs of designs (SH08 Table 4), means over repeats."""
     kinds: dict[tuple[str, str, str, bool], list[Mapped]] = {}
     for item in done:
@@ -279,7 +279,7 @@ def _published(workload: str, design: str) -> str:
     return str(PUBLISHED[workload][(6, 8, 10).index(int(count))])
 
 
-def say_fig9(done: Sequence[Mapped]) -> list[str]:
+def format_fig9(done: Sequence[Mapped]) -> list[str]:
     """Cost against target accuracy, for each confidence (SH08 Fig. 9)."""
     by = {(item.task.accuracy, item.task.confidence): item for item in done}
     least = min(item.hours for item in done)
@@ -292,7 +292,7 @@ def say_fig9(done: Sequence[Mapped]) -> list[str]:
     return [f"Fig. 9: 1.00 is {least:.1f} h.", "", *table(head, rows)]
 
 
-def say_fig10(done: Sequence[Mapped]) -> list[str]:
+def format_fig10(done: Sequence[Mapped]) -> list[str]:
     """Cost against the width of the peak-rate region (SH08 Fig. 10)."""
     by = {(item.task.policy, item.task.width_frac): item for item in done}
     least = min(item.hours for item in done)
@@ -397,11 +397,11 @@ STORED = {
     "fig10": stored_fig10,
 }
 PARTS = {
-    "fig8": say_fig8,
-    "table4": say_designs,
-    "seeds": say_designs,
-    "fig9": say_fig9,
-    "fig10": say_fig10,
+    "fig8": format_fig8,
+    "table4": format_designs,
+    "seeds": format_designs,
+    "fig9": format_fig9,
+    "fig10": format_fig10,
 }
 
 

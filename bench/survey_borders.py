@@ -34,14 +34,14 @@ from leadline.record import Access, Interval, Measurement
 from leadline.record.file_cache import CACHE
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
-from leadline.studies.cache.study import CacheAsked, begin_study
+from leadline.studies.cache.study import CacheOptions, begin_study
 from leadline.studies.cache.study import run_study as run_cache_study
-from leadline.studies.survey.study import Asked, begin_survey, run_survey
+from leadline.studies.survey.study import SurveyOptions, begin_survey, run_survey
 
 MEASURES = (
     "python/leadline/studies/survey",
     "python/leadline/studies/cache",
-    "python/leadline/studies/counted.py",
+    "python/leadline/studies/hit_ratio.py",
     "python/leadline/stats",
     "crates/engine/src/evidence",
     "crates/engine/src/run",
@@ -194,7 +194,7 @@ def capped(directory: str, cap_mib: int) -> Iterator[tuple[Engine, Target]]:
 def surveyed(directory: str, cap_mib: int, seed: int, seconds: float) -> dict[str, Any]:
     """Survey a directory under a cap and hold its page cache against the cgroup's."""
     store = open_store("sqlite://")
-    asked = Asked(
+    asked = SurveyOptions(
         system=f"cap-{cap_mib}",
         budget_s=seconds,
         max_bytes=None,
@@ -220,7 +220,7 @@ def surveyed(directory: str, cap_mib: int, seed: int, seconds: float) -> dict[st
 def studied(directory: str, cap_mib: int, seed: int, seconds: float) -> dict[str, Any]:
     """Study the page cache of a directory under a cap."""
     store = open_store("sqlite://")
-    asked = CacheAsked(f"cap-{cap_mib}", seconds, seed=seed, write_costs=False)
+    asked = CacheOptions(f"cap-{cap_mib}", seconds, seed=seed, write_costs=False)
     with capped(directory, cap_mib) as (engine, target):
         start = begin_study(engine, target, asked)
         store.begin(CACHE, start)

@@ -42,7 +42,7 @@ from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.comparison.contenders import Named
 from leadline.studies.comparison.document import Question, Terms, compare_systems
-from leadline.studies.survey.study import LEARN_FRAC, Asked, begin_survey, run_survey
+from leadline.studies.survey.study import LEARN_FRAC, SurveyOptions, begin_survey, run_survey
 from machine_prediction import truth
 from proving.comparison import random_questions
 from proving.machines import draw_machine
@@ -51,6 +51,7 @@ from six_systems import (
     SYSTEMS,
     THROTTLES,
     WORKLOADS,
+    System,
     in_own_namespace,
     leadline,
     mounted,
@@ -188,7 +189,7 @@ def _machine(seed: int) -> Simulated:
 def _survey(seed: int, budget_s: float) -> tuple[Survey, tuple[Measurement, ...]]:
     target, store = _machine(seed), open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        asked = Asked(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)
+        asked = SurveyOptions(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)
         start = begin_survey(engine, target, asked, study_id=f"{target.name}-{budget_s:g}")
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)
@@ -208,46 +209,53 @@ def _truths(seed: int, points: Sequence[Measurement], questions: Sequence[Questi
         return [math.exp(truth(engine, each.workload, limits).ln_mb_s) for each in questions]
 
 
-def of_disks(folder: Path) -> list[Held]:
-    """Survey six mounted systems twice, and hold ten pairs of them."""
+def of_disks(folder: Path, budgets_s: Sequence[float]) -> list[Held]:
+    """Survey six mounted systems, measure ten pairs of them, and hold their verdicts."""
     plain = [each for each in SYSTEMS if each.make]
     slow = [replace(each, name=f"{each.name}-slow") for each in plain]
-    systems = [*plain, *slow]
-    store, found = folder / "verdicts.sqlite", list[Held]()
+    store, found, truths = folder / "verdicts.sqlite", list[Held](), dict[str, list[Ends | None]]()
     with contextlib.ExitStack() as stack:
+        systems = [*plain, *slow]
         points = {each.name: stack.enter_context(mounted(each, folder)) for each in systems}
         stack.enter_context(throttled([points[each.name] for each in slow]))
-        for budget_s, each in ((b, s) for b in BUDGETS_S for s in systems):
-            name = f"{each.name}-{budget_s:g}"
-            survey = ["survey", str(points[each.name]), "--name", name, "--budget", f"{budget_s}s"]
-            cap = ["--max-bytes", str(DATA_BYTES), "--cache-limit", f"{each.cache_mib}MiB"]
-            done = subprocess.run([*leadline(store), *survey, *cap], check=False)
-            if done.returncode not in (0, 3):
-                sys.exit(f"the survey of {name} ended with {done.returncode}")
-        for a, b in PAIRS:
-            found += _pair(store, a, b)
-            print(f"# {a} {b}: {len(found)} ratios", flush=True)
-            (KEPT / "disks.json").write_bytes(msgspec.json.encode(found))
+        for budget_s in budgets_s:
+            for each in systems:
+                survey(store, each, points[each.name], budget_s)
+            for a, b in PAIRS:
+                names = [f"{name}-{budget_s:g}" for name in (a, b)]
+                if (pair := f"{a} {b}") not in truths:
+                    measured = compare(store, names, "--measure", "--passes", "4")
+                    truths[pair] = [ends(row) for row in measured]
+                for told, true in zip(compare(store, names), truths[pair], strict=True):
+                    of = (pair, budget_s, str(told["workload"]))
+                    found += held(of, str(told["verdict"]), ends(told), true)
+                print(f"# {budget_s:g} s, {pair}: {len(found)} ratios", flush=True)
+                (KEPT / "disks.json").write_bytes(msgspec.json.encode(found))
     return found
 
 
-def _pair(store: Path, a: str, b: str) -> Iterator[Held]:
+def survey(store: Path, system: System, point: Path, budget_s: float) -> None:
+    """Survey one mounted system."""
+    name = f"{system.name}-{budget_s:g}"
+    asked = ["survey", str(point), "--name", name, "--budget", f"{budget_s}s"]
+    cap = ["--max-bytes", str(DATA_BYTES), "--cache-limit", f"{system.cache_mib}MiB"]
+    done = subprocess.run([*leadline(store), *asked, *cap], check=False)
+    if done.returncode not in (0, 3):
+        sys.exit(f"the survey of {name} ended with {done.returncode}")
+
+
+def compare(store: Path, names: Sequence[str], *more: str) -> list[dict[str, Any]]:
+    """Return the compared workloads of a pair."""
     words = [word for workload in WORKLOADS for word in ("--workload", workload)]
+    command = [*leadline(store), "compare", *names, *words, *more, "--json"]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE)
+    return list(json.loads(done.stdout)["pairs"])
 
-    def compare(budget_s: float, *more: str) -> list[dict[str, Any]]:
-        names = [f"{name}-{budget_s:g}" for name in (a, b)]
-        command = [*leadline(store), "compare", *names, *words, *more, "--json"]
-        done = subprocess.run(command, check=False, stdout=subprocess.PIPE)
-        return list(json.loads(done.stdout)["pairs"])
 
-    def ends(asked: dict[str, Any]) -> Ends | None:
-        return asked["ratio"] and (asked["ratio"]["low"], asked["ratio"]["high"])
-
-    truths = compare(max(BUDGETS_S), "--measure", "--passes", "4")
-    for budget_s in BUDGETS_S:
-        for asked, true in zip(compare(budget_s), truths, strict=True):
-            of = (f"{a} {b}", budget_s, str(asked["workload"]))
-            yield from held(of, str(asked["verdict"]), ends(asked), ends(true))
+def ends(compared: dict[str, Any]) -> Ends | None:
+    """Return the interval of a ratio; None where there is none."""
+    ratio = compared["ratio"]
+    return None if ratio is None else (ratio["low"], ratio["high"])
 
 
 @contextlib.contextmanager
@@ -274,6 +282,7 @@ def main() -> None:
     parser.add_argument("of", choices=("parts", "disks"))
     parser.add_argument("--first", type=int, default=3000, help="seed of the first machine")
     parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--budgets", type=float, nargs="+", default=BUDGETS_S, help="of disks")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path(), help="on the disk to use")
     add_save_option(parser, "verdicts")
@@ -282,7 +291,7 @@ def main() -> None:
     if asked.of == "disks":
         in_own_namespace()
         with tempfile.TemporaryDirectory(prefix="verdicts-", dir=asked.folder) as folder:
-            found = of_disks(Path(folder).resolve())
+            found = of_disks(Path(folder).resolve(), asked.budgets)
         where = {"directory": asked.folder}
     else:
         with multiprocessing.Pool(asked.processes) as pool:

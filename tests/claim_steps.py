@@ -17,10 +17,10 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
-from leadline.engine.targets import beneath
 from leadline.engine.targets import claim as claims
-from leadline.engine.targets.beneath import forget_claimed
+from leadline.engine.targets import dirfd
 from leadline.engine.targets.claim import Claim, claim
+from leadline.engine.targets.dirfd import forget_claimed
 
 CALLS = frozenset(
     {
@@ -90,7 +90,7 @@ class _Watched:
 def stepping(steps: Steps) -> Iterator[None]:
     """Make the calls of claims steps, in the block."""
     with (
-        mock.patch.object(beneath, "os", _Watched(os, steps)),
+        mock.patch.object(dirfd, "os", _Watched(os, steps)),
         mock.patch.object(claims, "os", _Watched(os, steps)),
         mock.patch.object(claims, "fcntl", _Watched(fcntl, steps)),
     ):
@@ -104,7 +104,7 @@ def stepping(steps: Steps) -> Iterator[None]:
 def undisturbed() -> Iterator[None]:
     """Make what happens in between no steps of the claim that it happens to."""
     with (
-        mock.patch.object(beneath, "os", os),
+        mock.patch.object(dirfd, "os", os),
         mock.patch.object(claims, "os", os),
         mock.patch.object(claims, "fcntl", fcntl),
     ):

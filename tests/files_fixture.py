@@ -18,7 +18,7 @@ from leadline.record.jobs.file_test import (
     FileTestRuns,
     RawRun,
 )
-from leadline.studies.files.run import Asked, load_files, run_files
+from leadline.studies.files.run import FilesOptions, load_files, run_files
 
 EXISTING = FileSystemUnderTest(fs="ext4", block_bytes=4096, made=False)
 Rate = Callable[[FilesCell, FileProgram, int], float]
@@ -102,7 +102,7 @@ class Kept(KeptDocuments[FilesStudy]):
 def start_of(
     cells: Sequence[FilesCell], *, runs: int = 3, paper: bool = False, budget_s: float = 600.0
 ) -> FilesStart:
-    asked = Asked(
+    asked = FilesOptions(
         system="thing", cells=tuple(cells), budget_s=budget_s, paper=paper, runs=runs, seed=1
     )
     return FilesStart(

@@ -13,7 +13,7 @@ imported module would take room from the page cache under test. Names are resolv
 
 from typing import TYPE_CHECKING, Any
 
-from leadline.late import names_from
+from leadline.lazy_import import names_from
 
 if TYPE_CHECKING:
     from leadline.api.caches_and_files import cache, files, validate

@@ -132,7 +132,7 @@ app = typer.Typer(
 )
 
 
-def _say_version(asked: bool) -> None:
+def _format_version(asked: bool) -> None:
     if asked:
         from leadline.machine.build import version_words  # noqa: PLC0415 - it loads the engine
 
@@ -161,7 +161,7 @@ def _common(
         bool,
         typer.Option(
             "--version",
-            callback=_say_version,
+            callback=_format_version,
             is_eager=True,
             help="Say the version, the commit and how the engine was built, and exit.",
         ),
@@ -205,9 +205,9 @@ def main() -> None:
 
 def _require_extra(error: ModuleNotFoundError, *, debug: bool) -> None:
     """Leave with the name of the extra that brings the module, if one does."""
-    from leadline.machine.build import say_missing  # noqa: PLC0415 - it loads the facts
+    from leadline.machine.build import format_missing  # noqa: PLC0415 - it loads the facts
 
-    said = say_missing(error.name)
+    said = format_missing(error.name)
     if said is not None:
         _leave(f"{said}; what was measured is kept", EXIT_REFUSED, debug)
 

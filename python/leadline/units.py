@@ -125,14 +125,14 @@ def _three(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def say_span(low: str, high: str) -> str:
+def format_span(low: str, high: str) -> str:
     """Write `465 to 495 MiB`: the unit once where both ends share it."""
     low_number, _, low_unit = low.partition(" ")
     _, _, high_unit = high.partition(" ")
     return f"{low_number if low_unit == high_unit else low} to {high}"
 
 
-def say_ci(value: str, low: str, high: str, *, level: float | None = None) -> str:
+def format_ci(value: str, low: str, high: str, *, level: float | None = None) -> str:
     """Write `480 MiB [465, 495]`, with `level` `480 MiB, 95% CI [465, 495]`.
 
     The ends carry a unit only where theirs is another than the value's.
@@ -141,11 +141,11 @@ def say_ci(value: str, low: str, high: str, *, level: float | None = None) -> st
     unit = value[len(value.rstrip("%")) :] or " ".join(["", *value.split(" ")[1:]])
     if unit and all(end.endswith(unit) for end in ends):
         ends = [end.removesuffix(unit) for end in ends]
-    head = value if level is None else f"{value}, {say_percent(level)} CI"
+    head = value if level is None else f"{value}, {format_percent(level)} CI"
     return f"{head} [{', '.join(ends)}]"
 
 
-def say_ends(low: str, high: str) -> str:
+def format_ends(low: str, high: str) -> str:
     """Write an interval where no value stands before it: `[465, 495] MiB`."""
     low_number, _, low_unit = low.partition(" ")
     high_number, _, high_unit = high.partition(" ")
@@ -154,7 +154,7 @@ def say_ends(low: str, high: str) -> str:
     return f"[{low_number}, {high_number}] {low_unit}".rstrip()
 
 
-def say_percent(frac: float, *, signed: bool = False) -> str:
+def format_percent(frac: float, *, signed: bool = False) -> str:
     """Write a fraction as `2.1%`, or `-0.4%` and `+1.2%` when signed."""
     if not math.isfinite(frac):
         return "not known"

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from command import leadline
 from leadline.app import main
-from leadline.record.wording import say_time
-from leadline.studies.workbench.text import say_ms
+from leadline.record.wording import format_time
+from leadline.studies.workbench.text import format_ms
 from leadline.terminal.talk import show
 from leadline.units import format_seconds
 
@@ -95,9 +95,9 @@ def test_short_times_are_told_in_their_own_unit(seconds: float, said: str) -> No
 
 
 def test_a_response_below_a_millisecond_is_told_in_microseconds() -> None:
-    assert say_ms(0.00496) == "4.96 µs"
-    assert say_ms(4.97) == "4.97 ms"
-    assert say_time(3600.0, simulated=True) == "1 h of simulated time"
+    assert format_ms(0.00496) == "4.96 µs"
+    assert format_ms(4.97) == "4.97 ms"
+    assert format_time(3600.0, simulated=True) == "1 h of simulated time"
 
 
 def test_a_simulated_survey_says_whose_time_it_estimates(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ import pytest
 
 from leadline.engine import TargetRefused
 from leadline.engine.targets import claim as claim_module
-from leadline.engine.targets.beneath import Folder
 from leadline.engine.targets.claim import DATA, DIRECTORY, LOCK, MARKER, Claim, claim
+from leadline.engine.targets.dirfd import Folder
 
 OURS = '{"made_by":"leadline","version":1,"id":"x"}\n'
 RUN = "run-" + "0" * 32

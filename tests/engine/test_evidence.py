@@ -29,7 +29,7 @@ from leadline.record import (
     WrittenBytes,
 )
 from leadline.record.finding import Finding
-from leadline.studies.measurement.text import marks, render_measurement, say_source, span_rows
+from leadline.studies.measurement.text import format_source, marks, render_measurement, span_rows
 from proving.samples import sample_point, sample_result
 
 MIB = 2**20
@@ -51,7 +51,7 @@ def latency(p99_us: float) -> LatencyUs:
 
 
 def test_a_share_found_by_looking_says_so() -> None:
-    text = say_source(
+    text = format_source(
         changed(
             cached_share=0.86,
             workload_bytes=MovedBytes(1000 * MIB, 0),
@@ -71,7 +71,7 @@ def test_a_share_found_by_looking_says_so() -> None:
 
 
 def test_a_share_by_counters_alone_says_that() -> None:
-    text = say_source(
+    text = format_source(
         changed(
             cached_share=0.5,
             device_bytes=MovedBytes(25 * MIB, 0),
@@ -83,7 +83,7 @@ def test_a_share_by_counters_alone_says_that() -> None:
 
 def test_others_reads_are_named_and_their_bookkeeping_is_not() -> None:
     def text(device: int, own: int = 100 * MIB) -> str:
-        return say_source(
+        return format_source(
             changed(
                 device_bytes=MovedBytes(device, 0),
                 provenance=Provenance(process_bytes=MovedBytes(own, 0)),
@@ -98,7 +98,7 @@ def test_others_reads_are_named_and_their_bookkeeping_is_not() -> None:
 
 
 def test_what_could_not_be_checked_is_said() -> None:
-    text = say_source(
+    text = format_source(
         changed(
             device_bytes=None,
             cached_share=None,

@@ -13,7 +13,7 @@ from leadline.errors import TargetRefused
 from leadline.record import Workload
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
-from leadline.studies.survey.study import Asked, begin_survey, run_survey
+from leadline.studies.survey.study import SurveyOptions, begin_survey, run_survey
 from proving.machine_truth import compute_truth, draw_workloads, truth_key
 from proving.machines import KIND_NAMES, draw_machine
 
@@ -97,7 +97,10 @@ def test_a_survey_finds_the_memory_of_a_machine(small: Target) -> None:
     store = open_store("sqlite://")
     with open_engine(small, run_seed=3) as engine:
         start = begin_survey(
-            engine, small, Asked(small.name, 600.0, None, 3, 0.03, "middle"), study_id="small-3"
+            engine,
+            small,
+            SurveyOptions(small.name, 600.0, None, 3, 0.03, "middle"),
+            study_id="small-3",
         )
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)

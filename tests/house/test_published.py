@@ -21,8 +21,8 @@ from proving.published import (
     Place,
     Row,
     find,
+    format_published,
     read_figures,
-    say_published,
     table,
 )
 
@@ -82,7 +82,7 @@ def test_every_machine_of_both_papers_is_in_the_table() -> None:
 
 def test_the_documentation_prints_these_figures() -> None:
     rows = [row[:5] for row in printed()]
-    assert rows == [[f.machine, f.what, say_published(f), f.source, f.role] for f in figures()]
+    assert rows == [[f.machine, f.what, format_published(f), f.source, f.role] for f in figures()]
 
 
 def test_each_difference_over_15_percent_has_a_sentence_and_no_other_has() -> None:

@@ -25,7 +25,7 @@ FOLDER_FILES_MAX = 20
 LINE_LENGTH_MAX = 110
 
 LAYERS = (
-    ("units", "errors", "late", "inert", "profiles"),
+    ("units", "errors", "lazy_import", "sanitize", "profiles"),
     ("inputs", "outputs", "record"),
     ("stats", "fio", "machine", "charts"),
     ("engine", "models", "store"),
@@ -224,7 +224,7 @@ OPENS_IN_PATH = {
     *("open", "unlink", "rename", "mkdir", "rmdir", "touch", "chmod", "symlink_to", "hardlink_to"),
     *("read_text", "read_bytes", "write_text", "write_bytes", "rmtree", "copyfile", "copytree"),
 }
-BENEATH = ("beneath.py", "beneath.rs")
+BENEATH = ("dirfd.py", "beneath.rs")
 """The one module of each language through which a target's files are reached."""
 NO_TARGETS = {
     "targets/profiles.py": {"read_text"},

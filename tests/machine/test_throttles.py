@@ -11,7 +11,7 @@ import pytest
 from leadline.machine.facts import target_facts
 from leadline.machine.hierarchy import groups_above
 from leadline.machine.kernel_files import text
-from leadline.machine.throttles import least_limits, say_limits
+from leadline.machine.throttles import format_limits, least_limits
 from leadline.studies.comparison.facts import differing_facts
 from proving.samples import sample_start
 
@@ -26,8 +26,8 @@ def test_the_least_limit_on_the_way_to_the_root_counts(tmp_path: Path) -> None:
     (own / V1.format("write_iops")).write_text("254:0 300\n")
     limits = least_limits("254:0", [own, own.parent, tmp_path])
     assert limits == {"rbps": 20_000_000, "wiops": 300}
-    assert say_limits(limits) == "reads 20 MB/s, writes 300/s"
-    assert say_limits(least_limits("254:1", [own])) == "none"
+    assert format_limits(limits) == "reads 20 MB/s, writes 300/s"
+    assert format_limits(least_limits("254:1", [own])) == "none"
 
 
 def test_version_2_spells_it_otherwise(tmp_path: Path) -> None:

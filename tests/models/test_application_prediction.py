@@ -23,7 +23,7 @@ from leadline.store import open_store
 from leadline.studies.application.characterize import characterize_trace
 from leadline.studies.comparison.contenders import Disturbance, Named
 from leadline.studies.comparison.document import compare_application
-from leadline.studies.survey.study import Asked, begin_survey, run_survey
+from leadline.studies.survey.study import SurveyOptions, begin_survey, run_survey
 from planted_traces import Planted, Requests, mixture
 from traced_programs import lru_misses, seconds_of, write_strace
 
@@ -180,7 +180,9 @@ def test_a_survey_that_synced_knows_what_syncs_take(small: Application) -> None:
     access, target = Access(sync="fsync=10"), Target.parse("sim:two-level")
     store = open_store("sqlite://")
     with open_engine(target, access, run_seed=3) as engine:
-        start = begin_survey(engine, target, Asked("synced", 120.0, None, 3), study_id="synced")
+        start = begin_survey(
+            engine, target, SurveyOptions("synced", 120.0, None, 3), study_id="synced"
+        )
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)
     found = predict_application(small, Predictor(survey, store.items("synced")))

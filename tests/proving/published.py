@@ -281,11 +281,11 @@ def table(rows: Sequence[Row]) -> list[str]:
             mark = f" ({sentences.index(row.figure.why) + 1})" if row.figure.why else ""
             cells = (
                 row.figure.what,
-                say_published(row.figure),
+                format_published(row.figure),
                 row.figure.source,
                 row.figure.role,
-                say_found(row),
-                say_difference(row) + mark,
+                format_found(row),
+                format_difference(row) + mark,
             )
             lines.append(f"| {' | '.join(cells)} |")
         if sentences:
@@ -293,7 +293,7 @@ def table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def say_published(figure: Figure) -> str:
+def format_published(figure: Figure) -> str:
     """Write what the paper says: `2.4 MB/s`, `1.5 to 2.8 x`, `at least 4 x`."""
     if figure.policy is not None:
         return figure.policy
@@ -306,7 +306,7 @@ def say_published(figure: Figure) -> str:
     return f"{said} {figure.unit}".replace(" %", "%")
 
 
-def say_found(row: Row) -> str:
+def format_found(row: Row) -> str:
     """Write what was found with its interval and count, or why there is nothing."""
     found, unit = row.found, row.figure.unit
     if found is None:
@@ -316,7 +316,7 @@ def say_found(row: Row) -> str:
     return f"{found.value:.3g} {unit} [{found.low:.3g}, {found.high:.3g}] (n = {found.n})"
 
 
-def say_difference(row: Row) -> str:
+def format_difference(row: Row) -> str:
     """Write the difference in percent, or whether words agree."""
     if row.figure.policy is not None:
         return "another" if row.differs else "the same"

@@ -66,7 +66,7 @@ from leadline.record.streaming import (
     StreamStart,
     StreamStudy,
 )
-from leadline.record.study import Answer, Records, Said, StudyStart, Took
+from leadline.record.study import Answer, ElapsedAnswer, Records, StudyStart, TextAnswer
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.record.workbench import (
@@ -504,7 +504,7 @@ def stored_stream(study: StreamStudy) -> StudySample:
         order = len(items)
         own = f"{name}-{order}"
         items.append(RunEnded(order=order, item_id=own, wall_s=1.0 + order, run=run))
-    answer = Said(sentences=study.sentences, findings=study.findings, wall_s=study.wall_s)
+    answer = TextAnswer(sentences=study.sentences, findings=study.findings, wall_s=study.wall_s)
     return StudySample(
         records=STREAM, start=study.start, items=tuple(("", item) for item in items), answer=answer
     )
@@ -517,7 +517,7 @@ def stored_files(study: FilesStudy) -> StudySample:
         wall_s=0.5, file_bytes=study.file_bytes or 0, size_steps=(), size_reason=study.size_reason
     )
     cell = CellMeasured(order=1, item_id=f"{name}-1", wall_s=1.5, rows=study.rows)
-    answer = Said(sentences=study.sentences, findings=study.findings, wall_s=study.wall_s)
+    answer = TextAnswer(sentences=study.sentences, findings=study.findings, wall_s=study.wall_s)
     return StudySample(
         records=FILES, start=study.start, items=(("", size), ("", cell)), answer=answer
     )
@@ -560,7 +560,7 @@ def stored_measurement() -> StudySample:
         asked=MeasurementAsked(workloads=(asked, asked), seed=2**63 + 5, accuracy=0.01),
         **access.stored_in(MeasurementStart),
     )
-    first = stored_points(MEASUREMENT, start, Took(wall_s=1.5), points=1)
+    first = stored_points(MEASUREMENT, start, ElapsedAnswer(wall_s=1.5), points=1)
     runs = [msgspec.structs.replace(sample_point("", order), stage=RUN_STAGE) for order in (0, 1)]
     items = (*first.items, *((runs_group(1), run) for run in runs))
     return msgspec.structs.replace(first, items=items)

@@ -13,12 +13,11 @@ from leadline.record.file_cache import CACHE
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import Store, open_store
-from leadline.studies.cache.study import CacheAsked, begin_study, run_study
+from leadline.studies.cache.study import CacheOptions, begin_study, run_study
 from leadline.studies.cache.study import usual_budget_s as usual_study_budget_s
-from leadline.studies.survey.study import VIRTUAL_BUDGET_S, Asked, begin_survey, run_survey
+from leadline.studies.survey.study import VIRTUAL_BUDGET_S, SurveyOptions, begin_survey, run_survey
 from leadline.studies.validation.explain import explain_validation
-from leadline.studies.validation.plan import Asked as AskedValidation
-from leadline.studies.validation.plan import begin_validation
+from leadline.studies.validation.plan import ValidationOptions, begin_validation
 from leadline.studies.validation.run import measure_validation
 
 
@@ -86,7 +85,7 @@ def simulate_survey(
     target = Target.parse(f"sim:{profile}")
     kept = store or open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        asked = Asked(
+        asked = SurveyOptions(
             target.name, budget_s, None, seed, accuracy, focal_mode, learn_frac=learn_frac
         )
         start = begin_survey(engine, target, asked, study_id=f"{target.name}-{seed}")
@@ -131,7 +130,7 @@ def simulate_validation(
     target = Simulated(text=survey.start.target, profile=survey.start.system_profile)
     kept = open_store("sqlite://")
     kept.begin(SURVEY, survey.start)
-    asked = AskedValidation(count, seed, None, None, rivals)
+    asked = ValidationOptions(count, seed, None, None, rivals)
     with open_engine(target, run_seed=seed) as engine:
         start = begin_validation(
             engine, survey, surveyed.points, asked, study_id=f"validation-{seed}"
@@ -183,7 +182,7 @@ def simulate_cache_study(
     target = Target.parse(f"sim:{profile}")
     kept = store or open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        asked = CacheAsked(
+        asked = CacheOptions(
             target.name, budget_s or usual_study_budget_s(target), seed, write_costs=write_costs
         )
         start = begin_study(engine, target, asked, study_id=f"{target.name}-{seed}")

@@ -17,7 +17,7 @@ import pytest
 from leadline.record import Status
 from leadline.record.file_cache import CACHE
 from leadline.record.kinds import KINDS
-from leadline.record.study import Took
+from leadline.record.study import ElapsedAnswer
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import Store, Stored, StoredItem, StoreError, UpdateFinishedError
@@ -161,7 +161,7 @@ class StoreConformance:
         with pytest.raises(StoreError, match="never begun"):
             store.add("nobody", sample_point("point-0"))
         with pytest.raises(StoreError, match="never begun"):
-            store.end("nobody", Took(wall_s=1.0), Status.DONE)
+            store.end("nobody", ElapsedAnswer(wall_s=1.0), Status.DONE)
         with pytest.raises(StoreError, match="survey-a was never begun"):
             store.begin(VALIDATION, sample_validation_start())
         assert store.list() == ()

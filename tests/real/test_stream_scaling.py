@@ -12,7 +12,7 @@ from leadline.record import Status
 from leadline.record.streaming import KERNELS
 from leadline.store import open_store
 from leadline.studies.streaming.answer import balance_of
-from leadline.studies.streaming.study import Asked, begin_scaling, options_of, run_scaling
+from leadline.studies.streaming.study import ScalingOptions, begin_scaling, options_of, run_scaling
 
 pytestmark = pytest.mark.real
 
@@ -25,7 +25,7 @@ def test_every_kernel_on_one_and_two_directories(tmp_path: Path) -> None:
     homes = [tmp_path / "a", tmp_path / "b"]
     for home in homes:
         home.mkdir()
-    asked = Asked(
+    asked = ScalingOptions(
         system="here",
         data_bytes=10 * DATA_MULTIPLE_BYTES,
         memory_bytes=96 << 20,
@@ -60,7 +60,7 @@ def test_throttled_disks_are_no_faster_than_they_should_be_and_nothing_stays(
     if why := why_no_throttles():
         pytest.skip(f"no throttled disks here: {why}")
     mb_s, size = 60.0, 30 * DATA_MULTIPLE_BYTES
-    asked = Asked(system="s", data_bytes=size, memory_bytes=128 << 20)
+    asked = ScalingOptions(system="s", data_bytes=size, memory_bytes=128 << 20)
     effort = Effort(data_bytes=size, memory_bytes=128 << 20, threads=1, seed=1, total_s_max=60.0)
     with loop_disks(tmp_path, 2, 3 * size) as made, throttle() as held:
         held.limit_disks(made, mb_s)
@@ -78,7 +78,7 @@ def test_throttled_disks_are_no_faster_than_they_should_be_and_nothing_stays(
 def test_a_quota_of_processors_is_known_to_the_capacities(tmp_path: Path) -> None:
     if why := why_no_throttles():
         pytest.skip(f"no quota here: {why}")
-    asked = Asked(
+    asked = ScalingOptions(
         system="few",
         kernels=("scan",),
         data_bytes=4 * DATA_MULTIPLE_BYTES,

@@ -7,7 +7,7 @@ import pytest
 
 from leadline.errors import WorkloadError
 from leadline.record.access import Access
-from leadline.terminal.tell import say_study
+from leadline.terminal.tell import format_study
 from proving.samples import sample_start
 
 
@@ -36,6 +36,6 @@ def test_what_no_access_can_be_is_refused(given: dict[str, float], said: str) ->
 
 def test_the_heading_of_a_study_says_what_is_not_as_usual() -> None:
     start = sample_start()
-    assert f"({start.target})" in say_study("survey", start)
+    assert f"({start.target})" in format_study("survey", start)
     other = msgspec.structs.replace(start, direct=True, compress=4.0)
-    assert f"({start.target}, direct, compress 4)" in say_study("survey", other)
+    assert f"({start.target}, direct, compress 4)" in format_study("survey", other)

@@ -14,11 +14,11 @@ from leadline.record import Access, Workload, parse_sync
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.comparison.facts import differing_facts
-from leadline.studies.survey.study import Asked, begin_survey
+from leadline.studies.survey.study import SurveyOptions, begin_survey
 from proving.samples import sample_start
 
 WRITES = Workload(unique_bytes=2**20, size_mean=8192, read_frac=0.0)
-ASKED = Asked("mine", 60.0, None, 1, 0.02, "middle", None, 0.0)
+ASKED = SurveyOptions("mine", 60.0, None, 1, 0.02, "middle", None, 0.0)
 LIMITS = Limits(warm_up_s_max=1.0, measure_s_min=1.0, measure_s_max=5.0, accuracy=0.02)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leadline.charts.doubts import by_severity
+from leadline.charts.caveats import by_severity
 from leadline.record.finding import Finding
 
 

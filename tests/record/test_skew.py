@@ -18,7 +18,7 @@ from leadline.models.model import PredictionRefused
 from leadline.models.predictor import Predictor
 from leadline.record import Workload, WorkloadError
 from leadline.record.jobs.skew import Zipf, Zone, Zoned
-from leadline.record.wording import say_workload
+from leadline.record.wording import format_workload
 from leadline.store.export import rows
 from survey_fixture import MIB, points, two_region
 
@@ -92,7 +92,7 @@ def test_what_cannot_be_is_refused_with_what_to_write(words: str, said: str) -> 
 
 def test_what_is_unusual_is_said_and_exported() -> None:
     work = asked(f"size_dist={SPLIT},access=zipf:1.1")
-    assert say_workload(work).endswith("sizes 4096/60:65536/40, places zipf:1.1")
+    assert format_workload(work).endswith("sizes 4096/60:65536/40, places zipf:1.1")
     survey = two_region()
     point = msgspec.structs.replace(points(survey)[0], workload=work)
     (row,) = rows([point], "survey", "s")

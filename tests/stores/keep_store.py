@@ -44,11 +44,11 @@ from leadline.record.study import A_co, Answer, Item, Records, S_co, StudyStart
 from leadline.store import Keeper, Store, StoreError, open_store
 from leadline.store._tables import SCHEMA_VERSION
 from leadline.studies.files.run import run_files
-from leadline.studies.streaming.study import Asked, begin_scaling, run_scaling
+from leadline.studies.streaming.study import ScalingOptions, begin_scaling, run_scaling
 
 HERE = Path(__file__).resolve().parent
 GOLDEN = HERE.parent / "golden"
-ASKED = Asked(
+ASKED = ScalingOptions(
     system="scaled",
     data_bytes=512 << 20,
     memory_bytes=1 << 30,

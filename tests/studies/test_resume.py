@@ -14,7 +14,7 @@ from command import ended_after, leadline
 from leadline.engine import TargetRefused
 from leadline.record import Status
 from leadline.record.streaming import STREAM, StreamStart
-from leadline.record.study import Said
+from leadline.record.study import TextAnswer
 from leadline.store import Stored, open_store
 from leadline.studies.resume import find_unfinished, kept_when_stopped
 
@@ -35,7 +35,7 @@ def test_the_newest_unfinished_study_that_the_command_makes_is_meant() -> None:
     with open_store("sqlite://") as store:
         for start in (SCALING, RUN, DONE):
             store.begin(STREAM, start)
-        answer = Said(sentences=(), findings=(), wall_s=1.0)
+        answer = TextAnswer(sentences=(), findings=(), wall_s=1.0)
         store.end(DONE.study_id, answer, Status.DONE)
         found = find_unfinished(
             store, STREAM, "here", "/disk", meant=lambda start: start.purpose == "scaling"
@@ -54,7 +54,7 @@ def test_a_study_of_something_else_or_of_nobody_is_refused() -> None:
 
 
 def test_a_study_that_stops_keeps_what_it_found_and_hears_why() -> None:
-    said = Said(sentences=("so far",), findings=(), wall_s=1.0)
+    said = TextAnswer(sentences=("so far",), findings=(), wall_s=1.0)
     with open_store("sqlite://") as store:
         store.begin(STREAM, SCALING)
         store.begin(STREAM, RUN)
@@ -69,7 +69,7 @@ def test_a_study_that_stops_keeps_what_it_found_and_hears_why() -> None:
         found: Stored[Any, Any] = store.find(SCALING.study_id)
         assert (found.status, found.answer) == (Status.STOPPED, said)
 
-        def cannot() -> Said:
+        def cannot() -> TextAnswer:
             raise ZeroDivisionError
 
         with (

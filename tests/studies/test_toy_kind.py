@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import leadline
 from leadline import app
 from leadline.record import kinds as record_kinds
-from leadline.record.study import Records, Status, StudyStart, Took
+from leadline.record.study import ElapsedAnswer, Records, Status, StudyStart
 from leadline.store import Store, _sql, open_store
 from leadline.store import Stored as StoredStudy
 from leadline.studies import registry
@@ -42,7 +42,9 @@ class TideRead(msgspec.Struct, frozen=True, kw_only=True):
     metres: float
 
 
-TIDE = Records("tide", TideStart, TideRead, Took, said="study of tides", made_by="leadline tide")
+TIDE = Records(
+    "tide", TideStart, TideRead, ElapsedAnswer, said="study of tides", made_by="leadline tide"
+)
 
 
 class Tides(msgspec.Struct, frozen=True):
@@ -54,7 +56,7 @@ class Tides(msgspec.Struct, frozen=True):
 
 
 def load(store: Store, ref: str) -> Tides:
-    found: StoredStudy[TideStart, Took] = store.find(ref, TIDE)
+    found: StoredStudy[TideStart, ElapsedAnswer] = store.find(ref, TIDE)
     return Tides(found.start, found.status, store.items(found.start.study_id))
 
 
@@ -98,7 +100,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         kept.begin(TIDE, start)
         for order, metres in enumerate((1.5, 3.25)):
             kept.add(start.study_id, TideRead(order=order, item_id=f"{order:032x}", metres=metres))
-        kept.end(start.study_id, Took(wall_s=2.0), Status.DONE)
+        kept.end(start.study_id, ElapsedAnswer(wall_s=2.0), Status.DONE)
     return path
 
 

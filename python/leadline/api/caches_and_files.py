@@ -13,12 +13,12 @@ from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
 from leadline.record.validation import VALIDATION
 from leadline.store import open_store
-from leadline.studies.cache.study import CacheAsked, FileCacheStudy, usual_budget_s
+from leadline.studies.cache.study import CacheOptions, FileCacheStudy, usual_budget_s
 from leadline.studies.conduct import Reached, conduct
 from leadline.studies.files.plan import CHOICES, plan_cells
-from leadline.studies.files.run import RUNS, Asked, PlainFiles
+from leadline.studies.files.run import RUNS, FilesOptions, PlainFiles
 from leadline.studies.survey.study import load_survey, surveyed_target
-from leadline.studies.validation.plan import Asked as ValidationAsked
+from leadline.studies.validation.plan import ValidationOptions
 from leadline.studies.validation.run import ValidationStudy
 
 FILES_BUDGET_S = 600.0
@@ -62,7 +62,7 @@ def validate(
         survey, points = load_survey(kept, system)
         beside = surveyed_target(survey).virtual_time if rivals is None else rivals
         limits = maybe(seconds_of, seconds), maybe(seconds_of, budget)
-        asked = ValidationAsked(count, seed, *limits, rivals=beside)
+        asked = ValidationOptions(count, seed, *limits, rivals=beside)
         study = ValidationStudy(survey, points, asked, model)
         found = conduct(study, kept, Listener(say, progress), resume=resume)
     return StoredStudy(VALIDATION.kind, found, store)
@@ -111,7 +111,7 @@ def cache(
         cache_limit_bytes=maybe(bytes_of, cache_limit),
         max_bytes=maybe(bytes_of, max_bytes),
     )
-    asked = CacheAsked(name or chosen.name, budget_s, seed, write_costs=not sizes_only)
+    asked = CacheOptions(name or chosen.name, budget_s, seed, write_costs=not sizes_only)
     study = FileCacheStudy(reached, asked, maybe(seconds_of, budget))
     with open_store(store) as kept:
         found = conduct(study, kept, Listener(say, progress), resume=resume)
@@ -156,7 +156,7 @@ def files(
     """
     targets = [Target.parse(directory) for directory in directories]
     cells = plan_cells(targets, filesystems, [bytes_of(size) for size in block_sizes])
-    asked = Asked(
+    asked = FilesOptions(
         system=name or targets[0].name,
         cells=cells,
         paper=paper,

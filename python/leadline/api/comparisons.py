@@ -12,10 +12,10 @@ import msgspec
 
 from leadline.api.frames import chosen, columns, frame, maybe, seconds_of, table, workload_of
 from leadline.api.progress import Listener
-from leadline.late import late
+from leadline.lazy_import import late
 from leadline.record import PARAMETERS, Interval, Workload
 from leadline.record.comparison import SystemsComparison
-from leadline.record.wording import say_rate
+from leadline.record.wording import format_rate_ci
 from leadline.store import open_store
 from leadline.studies.comparison.run import (
     PASSES,
@@ -24,7 +24,7 @@ from leadline.studies.comparison.run import (
     named_systems,
     require_sense,
 )
-from leadline.studies.comparison.text import say_ratio, say_title, say_verdict
+from leadline.studies.comparison.text import format_ratio, format_title, format_verdict
 
 comparison_charts = late("leadline.studies.comparison.charts:comparison_charts")
 save_comparison = late("leadline.studies.comparison.page:save_comparison")
@@ -100,7 +100,7 @@ class ComparedSystems:
                 | columns("a_mb_s", pair.a_mb_s or nothing)
                 | columns("b_mb_s", pair.b_mb_s or nothing)
                 | columns("ratio", pair.ratio or nothing)
-                | {"verdict": say_verdict(pair)}
+                | {"verdict": format_verdict(pair)}
                 for pair in self.document.pairs
             ]
         )
@@ -144,11 +144,11 @@ class ComparedSystems:
         return [
             (
                 f"{pair.a} / {pair.b}",
-                say_title(pair.title, pair.workload),
-                say_rate(pair.a_mb_s) if pair.a_mb_s else "not known",
-                say_rate(pair.b_mb_s) if pair.b_mb_s else "not known",
-                say_ratio(pair.ratio),
-                say_verdict(pair),
+                format_title(pair.title, pair.workload),
+                format_rate_ci(pair.a_mb_s) if pair.a_mb_s else "not known",
+                format_rate_ci(pair.b_mb_s) if pair.b_mb_s else "not known",
+                format_ratio(pair.ratio),
+                format_verdict(pair),
             )
             for pair in self.document.pairs
         ]

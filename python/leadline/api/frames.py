@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from leadline.errors import LeadlineError
 from leadline.fio.words import read_alone
-from leadline.machine.build import say_missing
+from leadline.machine.build import format_missing
 from leadline.record import Interval, Workload
 from leadline.units import parse_bytes, parse_seconds
 
@@ -86,7 +86,7 @@ def chosen(draw: Callable[[], dict[str, Any]], name: str | None) -> Any:
     try:
         charts = draw()
     except ModuleNotFoundError as error:
-        raise ChartsMissing(say_missing(error.name) or str(error)) from error
+        raise ChartsMissing(format_missing(error.name) or str(error)) from error
     if not charts:
         raise NoChart("nothing was measured that can be drawn")
     if name is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from leadline.engine import Progress
 from leadline.record.finding import Finding
-from leadline.record.wording import say_time
+from leadline.record.wording import format_time
 from leadline.studies.conduct import OnProgress, Watcher
 from leadline.units import format_rate
 
@@ -61,7 +61,7 @@ def progress_line(
 
     def on_progress(at: Progress) -> None:
         last = "" if at.throughput_mb_s is None else f", last {format_rate(at.throughput_mb_s)}"
-        left = say_time(at.left_s, simulated=simulated)
+        left = format_time(at.left_s, simulated=simulated)
         line.update(_plain(_text(at.done, at.planned, f"{left} left{last} ({at.stage})")), raw=True)
 
     done = "stopped"

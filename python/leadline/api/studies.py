@@ -16,7 +16,7 @@ from leadline.api.systems import SurveyedSystem
 from leadline.record.measurement import Measured
 from leadline.record.streaming import STREAM
 from leadline.record.survey import SURVEY
-from leadline.record.wording import say_rate, say_workload
+from leadline.record.wording import format_rate_ci, format_workload
 from leadline.record.workbench import EXPERIMENT
 from leadline.store import open_store
 from leadline.studies.registry import KINDS, Kind, find_study
@@ -82,8 +82,8 @@ class StoredStudy:
         heads = ("workload", "throughput (95% CI)", "requests/s", "warnings")
         rows = [
             (
-                say_workload(point.workload),
-                say_rate(point.result.throughput_mb_s),
+                format_workload(point.workload),
+                format_rate_ci(point.result.throughput_mb_s),
                 f"{point.result.iops.value:,.0f}",
                 "; ".join((*map(str, point.findings), *point.result.warnings)),
             )

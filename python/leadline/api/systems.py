@@ -24,14 +24,14 @@ from leadline.models.predictor import Predictor, iops_of, response_us_of
 from leadline.record import PARAMETERS, Access, Interval, Measurement, Prediction, Survey, Workload
 from leadline.record.application.prediction import ApplicationPrediction
 from leadline.record.survey import SURVEY
-from leadline.record.wording import say_rate, say_workload
+from leadline.record.wording import format_rate_ci, format_workload
 from leadline.store import open_store
 from leadline.studies.application.characterize import load_application
 from leadline.studies.conduct import Reached, conduct
 from leadline.studies.registry import KINDS
 from leadline.studies.survey.study import (
     LEARN_FRAC,
-    Asked,
+    SurveyOptions,
     SurveyStudy,
     load_survey,
     usual_budget_s,
@@ -84,7 +84,7 @@ def survey(
 
     """
     chosen = Target.parse(target)
-    asked = Asked(
+    asked = SurveyOptions(
         name or chosen.name,
         usual_budget_s(chosen) if budget is None else seconds_of(budget),
         maybe(bytes_of, max_bytes),
@@ -278,7 +278,9 @@ class Predicted:
         return Predictions((self,)).to_frame()
 
     def __repr__(self) -> str:
-        said = [f"{say_workload(self.workload)}: {say_rate(self.throughput_mb_s, level=True)}"]
+        said = [
+            f"{format_workload(self.workload)}: {format_rate_ci(self.throughput_mb_s, level=True)}"
+        ]
         return "\n".join([*said, *self.warnings])
 
     def _repr_html_(self) -> str:
@@ -330,8 +332,8 @@ class Predictions(Sequence[Predicted]):
         heads = ("workload", "throughput (95% CI)", "requests/s", "response, ms", "warnings")
         rows = [
             (
-                say_workload(item.workload),
-                say_rate(item.throughput_mb_s),
+                format_workload(item.workload),
+                format_rate_ci(item.throughput_mb_s),
                 f"{item.iops.value:,.0f}",
                 f"{item.response_us.value / 1000:.3g}",
                 "; ".join(item.warnings),

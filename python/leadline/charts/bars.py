@@ -24,7 +24,7 @@ def bar(name: str, number: Interval, said: str) -> Row:
     return {"name": name, "x": number.value, "low": number.low, "high": number.high, "said": said}
 
 
-def headline(rows: Sequence[Row], say_best: Callable[[Row], str], subject: str) -> str:
+def headline(rows: Sequence[Row], format_best: Callable[[Row], str], subject: str) -> str:
     """Name the best system only when its interval lies above those of all the others."""
     best, *others = sorted(rows, key=lambda row: -float(row["x"]))
     if not others:
@@ -32,7 +32,7 @@ def headline(rows: Sequence[Row], say_best: Callable[[Row], str], subject: str) 
     highs = [row["high"] for row in others]
     if best["low"] is None or not all(high is not None and high < best["low"] for high in highs):
         return f"{subject}: the best cannot be told"
-    return say_best(best)
+    return format_best(best)
 
 
 def bars(

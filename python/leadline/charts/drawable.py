@@ -7,38 +7,18 @@ from __future__ import annotations
 
 import re
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
-
-from leadline.charts.theme import config
 
 _NUMBERED = re.compile(r'\bid="((?:clip|gradient)[\w-]*\d+)"')
 _NUMBERED_USE = re.compile(r'(\bid="|url\(#)((?:clip|gradient)[\w-]*\d+)(["\)])')
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class Picture(NamedTuple):
-    """A chart that Vega-Lite cannot say: a specification of Vega itself."""
-
-    spec: dict[str, Any]
-    title: str
-    subtitle: str
-
-    def to_dict(self, *, validate: bool = True) -> dict[str, Any]:
-        """Return the specification with its title."""
-        title = {"text": self.title, "subtitle": self.subtitle}
-        said = f"{self.title}. {self.subtitle}"
-        return self.spec | {
-            "title": title,
-            "description": said,
-            "config": config(background="#ffffff"),
-        }
-
-
-Drawn: TypeAlias = alt.LayerChart | alt.Chart | Picture
+Drawn: TypeAlias = alt.LayerChart | alt.Chart
 
 
 def drawable(chart: Drawn) -> dict[str, Any]:
@@ -60,18 +40,13 @@ def unchecked() -> AbstractContextManager[None]:
     return unchecked
 
 
-def is_vega(spec: dict[str, Any]) -> bool:
-    """Whether a specification is Vega's, not Vega-Lite's."""
-    return "/vega/" in spec.get("$schema", "")
-
-
 def to_svg(spec: dict[str, Any], name: str = "chart") -> str:
-    """Draw a specification, of either kind.
+    """Draw a specification.
 
     The converter numbers what it clips by through all drawings of a process; here the numbers
     begin anew, behind `name`, so that a drawing is the same each time and several share a page.
     """
-    svg: str = (vl_convert.vega_to_svg if is_vega(spec) else vl_convert.vegalite_to_svg)(spec)
+    svg: str = vl_convert.vegalite_to_svg(spec)
     found = dict.fromkeys(_NUMBERED.findall(svg))
     own = {each: f"{name}-{number}" for number, each in enumerate(found)}
     return _NUMBERED_USE.sub(lambda use: f"{use[1]}{own.get(use[2], use[2])}{use[3]}", svg)

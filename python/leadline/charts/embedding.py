@@ -20,8 +20,8 @@ import msgspec
 import vl_convert
 from markupsafe import Markup
 
-from leadline.charts.doubts import by_severity
-from leadline.charts.drawable import Drawn, drawable, is_vega, to_svg
+from leadline.charts.caveats import by_severity
+from leadline.charts.drawable import Drawn, drawable, to_svg
 from leadline.charts.theme import config
 from leadline.record.finding import Finding
 
@@ -42,8 +42,6 @@ ICON = (
 def _responsive(drawn: dict[str, Any]) -> dict[str, Any]:
     """Make a drawing one for the page: as wide as its box, title and colours from the page."""
     spec = {key: part for key, part in drawn.items() if key not in {"config", "title"}}
-    if is_vega(spec):
-        return spec  # it follows its box by its own signals
     spec["width"] = "container"
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     return spec

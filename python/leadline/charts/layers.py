@@ -10,7 +10,7 @@ import altair as alt
 from leadline.charts.axes import on_field
 from leadline.charts.theme import config
 from leadline.record import Curve, CurvePoint, Interval
-from leadline.record.wording import say_count, say_rate, say_value
+from leadline.record.wording import format_count, format_rate_ci, format_value
 
 WIDE_PX, NARROW_PX, TALL_PX, LOW_PX = 860, 420, 340, 230
 AnyChart: TypeAlias = alt.Chart | alt.LayerChart
@@ -37,9 +37,9 @@ def point_row(point: CurvePoint, parameter: str) -> dict[str, Any]:
         "y": rate.value,
         "low": rate.low,
         "high": rate.high,
-        "where": say_value(parameter, point.x),
-        "rate": say_rate(rate),
-        "readings": say_count(rate.n, "reading"),
+        "where": format_value(parameter, point.x),
+        "rate": format_rate_ci(rate),
+        "readings": format_count(rate.n, "reading"),
     }
 
 
@@ -84,7 +84,7 @@ def good_band(curve: Curve, x: alt.X) -> list[AnyChart]:
     if curve.good_low is None or curve.good_high is None:
         return []
     row = {"low": curve.good_low, "high": curve.good_high}
-    words = f"{say_value(curve.parameter, curve.good_low)} to " + say_value(
+    words = f"{format_value(curve.parameter, curve.good_low)} to " + format_value(
         curve.parameter, curve.good_high
     )
     tip = alt.Tooltip("words:N", title="75% of the best or more")
@@ -107,7 +107,7 @@ def focal_mark(curve: Curve, x: alt.X, y: alt.Y) -> list[AnyChart]:
         return [alt.Chart(values([row])).mark_point(style="focal").encode(x=x, y=y, tooltip=tips)]
     if not _inside(at, curve):
         return []
-    row = {"x": at, "what": f"focal point: {say_value(curve.parameter, at)}"}
+    row = {"x": at, "what": f"focal point: {format_value(curve.parameter, at)}"}
     tip = alt.Tooltip("what:N", title="This is the")
     return [
         alt.Chart(values([row])).mark_rule(style="focal-rule").encode(x=x, tooltip=tip),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import vl_convert
 
-from leadline.charts.doubts import by_severity
+from leadline.charts.caveats import by_severity
 from leadline.charts.drawable import Drawn, drawable, to_svg
 from leadline.charts.theme import FONT
 from leadline.record.finding import Finding

@@ -18,8 +18,8 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from leadline.inert import printable
 from leadline.record.finding import Finding, Severity
+from leadline.sanitize import printable
 
 _Asked = ParamSpec("_Asked")
 _ASCII = str.maketrans({"×": "x", "−": "-", "±": "+/-", "\N{MICRO SIGN}": "u"})

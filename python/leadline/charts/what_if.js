@@ -68,7 +68,7 @@ const leadlineWhatIf = (() => {
     return sayBytes(value);
   };
 
-  // leadline/units.py: say_ci behind a value, say_ends where none stands before it.
+  // leadline/units.py: format_ci behind a value, format_ends where none stands before it.
   const sayRange = ({ low, high }, say, value) => {
     const ends = [say(low), say(high)], unitOf = (text) => text.split(" ").slice(1).join(" ");
     const unit = unitOf(value ?? ends[0]);

@@ -12,7 +12,7 @@ from leadline.engine import Target, host_facts, preflight, target_facts
 from leadline.machine.build import version_words
 from leadline.machine.space import room_of
 from leadline.record.finding import Finding
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.studies.abilities import Ability, abilities
 from leadline.terminal.options import Json
 from leadline.terminal.talk import put_json, show
@@ -49,7 +49,7 @@ def _machine(facts: dict[str, Any]) -> list[str]:
     memory = facts.get("memory_bytes")
     said = [
         str(facts.get("cpu_model") or "a processor without a name"),
-        say_count(facts.get("cpu_count") or 1, "CPU"),
+        format_count(facts.get("cpu_count") or 1, "CPU"),
         *([format_bytes(memory)] if isinstance(memory, int) else []),
         f"Linux {facts.get('kernel_release')}",
         *([str(facts["virtualisation"])] if facts.get("virtualisation") else []),

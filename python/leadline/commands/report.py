@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from leadline.late import late
-from leadline.record.wording import say_count
+from leadline.lazy_import import late
+from leadline.record.wording import format_count
 from leadline.store import Store
 from leadline.studies.registry import KINDS, find_study
 from leadline.studies.survey.text import StoredSurvey
@@ -87,5 +87,5 @@ def _draw_all(store: Store, folder: Path, *, force: bool) -> None:
         require_new(folder / START)
     entries = save_site(store, folder, lambda done, of: talk(f"page {done} of {of}"))
     lost = sum(not each.page for each in entries)
-    said = f"; {say_count(lost, 'page')} could not be drawn" if lost else ""
+    said = f"; {format_count(lost, 'page')} could not be drawn" if lost else ""
     talk(f"wrote {folder / START}{said}")

@@ -10,7 +10,7 @@ import typer
 from leadline.errors import TargetRefused
 from leadline.record import Summary
 from leadline.record.kinds import KINDS
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.store import Store, Stored
 from leadline.terminal.context import Context
 from leadline.terminal.talk import talk
@@ -36,7 +36,7 @@ def command(
     store = own.open_store()
     gone = {study.study_id: study for each in asked for study in _with_children(store, each)}
     for study in gone.values():
-        measured = say_count(study.items, "item")
+        measured = format_count(study.items, "item")
         when = study.started_at[:16].replace("T", " ")
         talk(f"{study.kind} {study.study_id[:8]} of {study.system}, {when} UTC, {measured}")
     if not yes and not _agreed(len(gone)):
@@ -44,7 +44,7 @@ def command(
         return
     for study in reversed(gone.values()):  # those about a survey before it
         store.remove(study.study_id)
-    talk(f"removed {say_count(len(gone), 'record')} from the store")
+    talk(f"removed {format_count(len(gone), 'record')} from the store")
 
 
 def _study(store: Store, ref: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from leadline.late import late
+from leadline.lazy_import import late
 from leadline.record import Measurement
 from leadline.record.survey import SURVEY
 from leadline.store import Store, Stored, StoredItem, StoreError
@@ -15,7 +15,7 @@ from leadline.studies.registry import KINDS, find_study
 from leadline.terminal.context import Context
 from leadline.terminal.options import Json
 from leadline.terminal.talk import put_json, show
-from leadline.terminal.tell import say_study, tell
+from leadline.terminal.tell import format_study, tell
 
 # Loaded with the library of charts, which a lone measurement does without.
 render_curves = late("leadline.studies.survey.text:render_curves")
@@ -66,7 +66,7 @@ def command(
             if json
             else f"--curves is of a survey, and this is a {kind.records.said}"
         )
-    show(f"{say_study(SURVEY.said, study.start)}, {study.status.value}\n")
+    show(f"{format_study(SURVEY.said, study.start)}, {study.status.value}\n")
     show(render_curves(study.survey, study.points, iops=iops))
 
 
@@ -86,6 +86,6 @@ def _show_point(store: Store, item: StoredItem, *, json: bool) -> None:
         return
     found: Stored[Any, Any] = store.find(item.study_id)
     point = item.document
-    study = say_study(KINDS[found.kind].records.said, found.start)
+    study = format_study(KINDS[found.kind].records.said, found.start)
     show(f"point {point.point_id[:8]}, {point.started_at[:16].replace('T', ' ')} UTC, of {study}\n")
     show(render_measurement(point))

@@ -14,7 +14,7 @@ from rich.text import Text
 from leadline.record import Status, Summary
 from leadline.record.kinds import KINDS
 from leadline.record.measurement import MEASUREMENT
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.store import Store
 from leadline.terminal.context import Context
 from leadline.terminal.options import Json
@@ -58,7 +58,7 @@ def _measured(item: Summary) -> str:
     unfinished = item.kind == MEASUREMENT.kind and item.status is not Status.DONE
     if not unfinished or not item.parts:
         return str(item.items)
-    runs = say_count(item.parts, "run")
+    runs = format_count(item.parts, "run")
     return f"{item.items} and {runs}" if item.items else runs
 
 

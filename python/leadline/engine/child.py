@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import msgspec
 
-from leadline.engine.targets.beneath import claimed
+from leadline.engine.targets.dirfd import claimed
 from leadline.errors import EngineFault, NothingCompleted, PointFailed, ServerLost, TargetRefused
 from leadline.inputs import UNREADABLE_JSON
 from leadline.machine.cgroup import MemoryCgroup

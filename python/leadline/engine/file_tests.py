@@ -11,8 +11,8 @@ from typing import Protocol
 import msgspec
 
 from leadline.engine.child import ENGINE_COMMAND, Child
-from leadline.engine.targets.beneath import Folder
 from leadline.engine.targets.claim import Claim, claim
+from leadline.engine.targets.dirfd import Folder
 from leadline.engine.targets.target import Target
 from leadline.errors import EngineFault, PointFailed, TargetRefused
 from leadline.machine.file_systems import make_file_system, mount_document

@@ -21,7 +21,7 @@ _HASH = re.compile(r"[0-9a-f]{40}")
 SHORT = 10
 
 
-def say_missing(module: str | None) -> str | None:
+def format_missing(module: str | None) -> str | None:
     """Say which extra brings a module that is not installed; None of one that none brings."""
     top = (module or "").partition(".")[0]
     for extra, (what_for, modules) in EXTRAS.items():

@@ -26,7 +26,7 @@ def device_throttle(place: Place) -> str | None:
     number = text(place.device / "dev") if place.device else None
     if number is None:
         return None
-    return attempt(lambda: say_limits(least_limits(number, groups_above("blkio"))))
+    return attempt(lambda: format_limits(least_limits(number, groups_above("blkio"))))
 
 
 def least_limits(number: str, groups: list[Path]) -> dict[str, int]:
@@ -38,7 +38,7 @@ def least_limits(number: str, groups: list[Path]) -> dict[str, int]:
     return least
 
 
-def say_limits(limits: dict[str, int]) -> str:
+def format_limits(limits: dict[str, int]) -> str:
     """Say limits as `reads 50 MB/s, writes 2000/s`; `none` without any."""
     said = [
         f"{_WORDS[kind]} {limits[kind] / 1e6:g} MB/s"

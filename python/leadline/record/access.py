@@ -90,7 +90,7 @@ def fsync_each(sync: str) -> int | None:
     return int(count) if name in _CALLS else None
 
 
-def say_discipline(sync: str, *, direct: bool) -> str:
+def format_discipline(sync: str, *, direct: bool) -> str:
     """Write `buffered`, `O_DSYNC`, `fsync each 8`, `direct`, or `direct, O_DSYNC`."""
     each = fsync_each(sync)
     call = parse_sync(sync).partition("=")[0]
@@ -192,7 +192,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def discipline(self) -> str:
         """Which writes wait, and for what, as people call it; and any option beside that."""
-        said = say_discipline(self.sync, direct=self.direct)
+        said = format_discipline(self.sync, direct=self.direct)
         return ", ".join([said, *self.beyond("backend", "direct", "sync")])
 
     def beyond(self, *known: str) -> list[str]:

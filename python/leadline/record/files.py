@@ -8,7 +8,7 @@ import msgspec
 
 from leadline.record.finding import Finding
 from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram, FileRun
-from leadline.record.study import Records, Said, Status, StudyStart
+from leadline.record.study import Records, Status, StudyStart, TextAnswer
 from leadline.record.workload import Interval
 
 
@@ -139,7 +139,7 @@ FILES = Records(
     "files",
     FilesStart,
     SizeChosen | CellMeasured,
-    Said,
+    TextAnswer,
     said="study of plain files",
     made_by="leadline files DIR",
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from leadline.record.workload import Interval
-from leadline.units import format_bytes, format_rate, format_seconds, say_percent
+from leadline.units import format_bytes, format_percent, format_rate, format_seconds
 
 
 class Severity(StrEnum):
@@ -137,8 +137,8 @@ _WRITTEN: Mapping[str, Callable[[float], str]] = {
     "whole percent": lambda frac: f"{100 * frac:.0f}%",
     "grouped": _grouped,
     "mb_s": format_rate,
-    "share": say_percent,
-    "signed": lambda frac: say_percent(frac, signed=True),
+    "share": format_percent,
+    "signed": lambda frac: format_percent(frac, signed=True),
     **{f"{noun}s": _counting(noun) for noun in _NOUNS},
     "processes": lambda count: f"{count:.0f} process{'' if count == 1 else 'es'}",
     "bytes": format_bytes,

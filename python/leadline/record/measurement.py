@@ -11,7 +11,7 @@ from leadline.record.finding import Finding
 from leadline.record.job import Arrivals
 from leadline.record.jobs.streams import StreamAsked
 from leadline.record.result import EngineResult
-from leadline.record.study import Records, Status, Took
+from leadline.record.study import ElapsedAnswer, Records, Status
 from leadline.record.workload import Interval, Workload
 
 RUN_STAGE = "run"
@@ -154,7 +154,7 @@ MEASUREMENT = Records(
     "measurement",
     MeasurementStart,
     Measurement,
-    Took,
+    ElapsedAnswer,
     said="measurement",
     made_by="leadline measure TARGET",
     named=False,

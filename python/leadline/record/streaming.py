@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from leadline.record.finding import Finding
-from leadline.record.study import Records, Said, Status, StudyStart
+from leadline.record.study import Records, Status, StudyStart, TextAnswer
 from leadline.record.workload import Interval
 
 KernelName = Literal["scan", "sort", "transpose"]
@@ -241,7 +241,7 @@ STREAM = Records(
     "stream",
     StreamStart,
     CapacitiesKnown | RunEnded,
-    Said,
+    TextAnswer,
     said="stream study",
     made_by="leadline stream sort SRC DST",
 )

@@ -74,7 +74,7 @@ class Answer(Protocol):
         """How long it took."""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class TextAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a study that is told in words."""
 
     sentences: tuple[str, ...]
@@ -82,7 +82,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
 
 
-class Took(msgspec.Struct, frozen=True, kw_only=True):
+class ElapsedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a study whose items say all that was found."""
 
     wall_s: float

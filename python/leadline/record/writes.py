@@ -37,7 +37,7 @@ class DisciplineRate(msgspec.Struct, frozen=True, kw_only=True):
     """One write mode on the focal write workload."""
 
     name: str
-    """"buffered", "O_DSYNC", "fsync each 8", "direct", as `say_discipline` writes it."""
+    """"buffered", "O_DSYNC", "fsync each 8", "direct", as `format_discipline` writes it."""
     sync: str
     direct: bool
     throughput_mb_s: Interval | None

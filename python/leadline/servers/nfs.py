@@ -16,8 +16,8 @@ import msgspec
 
 from leadline.engine.child import ENGINE_COMMAND
 from leadline.engine.nfs_load import NfsLoad, prepare_data, remove_data, run_nfs_load
-from leadline.engine.targets.beneath import drop_cached, open_directory, resolved
 from leadline.engine.targets.claim import DIRECTORY, claim
+from leadline.engine.targets.dirfd import drop_cached, open_directory, resolved
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import EngineFault, PointFailed, ServerLost, TargetRefused
 from leadline.record.jobs.nfs import NfsData, NfsWorkload

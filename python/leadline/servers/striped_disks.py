@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from leadline.engine.targets.beneath import Folder
+from leadline.engine.targets.dirfd import Folder
 from leadline.errors import TargetRefused
 from leadline.machine.cgroup import remove_stale
 from leadline.machine.hierarchy import own_groups

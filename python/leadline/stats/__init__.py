@@ -13,14 +13,14 @@ drift        did the sentinel move, slowly or at one moment
 
 from typing import TYPE_CHECKING
 
-from leadline.late import names_from
+from leadline.lazy_import import names_from
 from leadline.stats.change_points import change_points  # at once: its module has the same name
 
 if TYPE_CHECKING:
     from leadline.stats.borders import BorderFit, FittedBorder, fit_borders
+    from leadline.stats.cache_capacity import Held, Lookups, held_bytes
     from leadline.stats.curves import good_range, half_way_x, slope, still_rising
     from leadline.stats.drift import DRIFT_FRAC_MIN, group_drift, group_step
-    from leadline.stats.held import Held, Lookups, held_bytes
     from leadline.stats.intervals import (
         Noise,
         OwnError,
@@ -38,8 +38,8 @@ _HOMES = {
     "BorderFit": "leadline.stats.borders",
     "DRIFT_FRAC_MIN": "leadline.stats.drift",
     "FittedBorder": "leadline.stats.borders",
-    "Held": "leadline.stats.held",
-    "Lookups": "leadline.stats.held",
+    "Held": "leadline.stats.cache_capacity",
+    "Lookups": "leadline.stats.cache_capacity",
     "Noise": "leadline.stats.intervals",
     "OwnError": "leadline.stats.intervals",
     "fit_borders": "leadline.stats.borders",
@@ -47,7 +47,7 @@ _HOMES = {
     "group_drift": "leadline.stats.drift",
     "group_step": "leadline.stats.drift",
     "half_way_x": "leadline.stats.curves",
-    "held_bytes": "leadline.stats.held",
+    "held_bytes": "leadline.stats.cache_capacity",
     "next_unique_bytes": "leadline.stats.placement",
     "own_error": "leadline.stats.intervals",
     "pooled_noise": "leadline.stats.intervals",

@@ -6,7 +6,7 @@ take, and ranks of a cluster keep nothing.
 
 from typing import TYPE_CHECKING
 
-from leadline.late import names_from
+from leadline.lazy_import import names_from
 from leadline.store._base import Keeper, Store, Stored, StoredItem
 from leadline.store.errors import NotStored, StoreError, UpdateFinishedError
 

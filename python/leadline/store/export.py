@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-from leadline.inert import to_csv
 from leadline.record import EngineResult, LatencyUs, Measurement, MovedBytes, Workload
 from leadline.record.result import NUMBERS
 from leadline.record.workload import interval_columns
+from leadline.sanitize import to_csv
 from leadline.store.errors import StoreError
 
 Row = dict[str, Any]

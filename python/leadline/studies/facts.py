@@ -12,11 +12,11 @@ from leadline.units import format_bytes, format_seconds
 def fact_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Every fact with its title and unit; one that this version does not know keeps its name."""
     known = [name for name in FACTS if name in facts]
-    rows = [(FACTS[name].title, say_fact(facts[name], FACTS[name].unit)) for name in known]
-    return rows + [(name, say_fact(facts[name], "text")) for name in facts if name not in FACTS]
+    rows = [(FACTS[name].title, format_fact(facts[name], FACTS[name].unit)) for name in known]
+    return rows + [(name, format_fact(facts[name], "text")) for name in facts if name not in FACTS]
 
 
-def say_fact(value: Any, unit: str) -> str:
+def format_fact(value: Any, unit: str) -> str:
     """Write a fact for people by its unit (`leadline.machine.facts`)."""
     if value is None:
         return "not known"

@@ -120,7 +120,7 @@ def resume_options(error: BaseException) -> str:
     return RESUME_LONGER if isinstance(error, BudgetSpent) else RESUME
 
 
-def say_kept(
+def format_kept(
     kept: int, planned: int, study_id: str, *, what: str = "points", options: str = RESUME
 ) -> str:
     """Say what a study that stopped has, and how it goes on."""

@@ -10,7 +10,7 @@ from rich.progress import Progress as Bar
 
 from leadline.engine import Progress
 from leadline.record import Measurement
-from leadline.record.wording import say_time
+from leadline.record.wording import format_time
 from leadline.studies.loop import PointsStart
 from leadline.terminal.talk import console, talk
 from leadline.units import format_bytes, format_rate
@@ -40,7 +40,7 @@ def tell_plan(
     talk(f"{begun}, seed {start.seed}" + (f", {len(points)} points kept" if points else ""))
     if start.cache_limit_bytes:
         talk(f"memory capped at {format_bytes(start.cache_limit_bytes)} by a cgroup")
-    within = say_time(plan.budget_s, simulated=start.simulated)
+    within = format_time(plan.budget_s, simulated=start.simulated)
     talk(
         f"plan: {plan.points} points{planned}; ends within {within}"
         + (f"; writes {format_bytes(plan.layout_bytes)} of data first" if plan.layout_bytes else "")
@@ -86,7 +86,7 @@ def progress_bar(
         task = bar.add_task("", total=planned, stage="", left="", rate="")
 
         def on_progress(at: Progress) -> None:
-            left = say_time(at.left_s, simulated=simulated)
+            left = format_time(at.left_s, simulated=simulated)
             bar.update(task, completed=at.done, stage=at.stage, left=left, rate=_rate(at))
 
         yield on_progress
@@ -106,7 +106,7 @@ def _lines(planned: int, what: str, *, simulated: bool) -> Callable[[Progress], 
         if tenth == told or at.done == 0:
             return
         told = tenth
-        left = say_time(at.left_s, simulated=simulated)
+        left = format_time(at.left_s, simulated=simulated)
         talk(f"  {at.done} of {planned} {what}, {left} left; last {_rate(at)} ({at.stage})")
 
     return on_progress

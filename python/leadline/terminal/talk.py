@@ -12,7 +12,7 @@ from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
 from leadline.errors import LeadlineError
-from leadline.inert import printable
+from leadline.sanitize import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType

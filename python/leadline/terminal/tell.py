@@ -32,7 +32,7 @@ def tell(study: Any, kind: Kind, *, json: bool, to_draw: bool = True) -> None:
         talk(f"\nleadline report {study.start.study_id[:8]} -o page.html draws it")
 
 
-def say_study(said: str, start: StudyStart) -> str:
+def format_study(said: str, start: StudyStart) -> str:
     """Write `survey 1a2b3c4d of hp (/data, direct), 2026-01-01 12:00 UTC`."""
     when = start.started_at[:16].replace("T", " ")
     reached = ", ".join([start.target, *start.beyond])
@@ -40,7 +40,7 @@ def say_study(said: str, start: StudyStart) -> str:
 
 
 def _heading(study: Any, kind: Kind) -> str:
-    return f"{say_study(kind.records.said, study.start)}, {study.status.value}\n"
+    return f"{format_study(kind.records.said, study.start)}, {study.status.value}\n"
 
 
 def usual_output(study: Any, kind: Kind) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 from leadline.record.finding import Finding
 from leadline.store import Store
 from leadline.studies.conduct import OnProgress, Watcher
-from leadline.studies.resume import resume_options, say_kept
+from leadline.studies.resume import format_kept, resume_options
 from leadline.terminal.progress import progress_bar
 from leadline.terminal.talk import talk, tell_findings
 
@@ -55,7 +55,7 @@ class PointsTeller(Teller):
     def stopped(self, store: Store, start: Any, error: BaseException) -> None:
         """Say what is kept, how it goes on, and what it says so far."""
         kept = len(store.items(start.study_id))
-        talk(say_kept(kept, start.plan.points, start.study_id, options=resume_options(error)))
+        talk(format_kept(kept, start.plan.points, start.study_id, options=resume_options(error)))
         if kept:
             for sentence in self._sentences(store, start.study_id):
                 talk(sentence)

@@ -12,7 +12,7 @@ import pytest
 
 from command import LEADLINE, environment, leadline
 from leadline.record.application.reuse import AtDistance, MissRatio, Reuse
-from leadline.studies.application.characterize import say_caches
+from leadline.studies.application.characterize import format_caches
 from planted_traces import Planted, mixture, write_msr
 
 MIB = 2**20
@@ -124,12 +124,12 @@ def test_a_sampled_miss_ratio_is_told_with_its_error() -> None:
         ),
         points=(msgspec.structs.replace(point, lru_error=None),),
     )
-    assert ": LRU 50%;" in say_caches(whole)
+    assert ": LRU 50%;" in format_caches(whole)
     sampled = msgspec.structs.replace(whole, rate=0.1, points=(point,))
-    assert ": LRU 50% ± 2.0%;" in say_caches(sampled)
+    assert ": LRU 50% ± 2.0%;" in format_caches(sampled)
     beyond = msgspec.structs.replace(point, cache_bytes=2**30)
     blind = msgspec.structs.replace(whole, rate=0.1, points=(beyond,))
-    assert "the sample covers no cache so small" in say_caches(blind)
+    assert "the sample covers no cache so small" in format_caches(blind)
 
 
 def refused(path: Path | str, said: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from leadline.studies.cache.explain import find_file_cache
 from leadline.studies.cache.plan import GAP, CacheStudyRefused, Questions, make_plan
 from leadline.studies.cache.sizes import KindCurve, disturbed_points, kind_curve, nearest_border
 from leadline.studies.cache.study import fill_cache
-from leadline.studies.counted import CountedBorder
+from leadline.studies.hit_ratio import CountedBorder
 from leadline.studies.memory import memory_bytes_of
 from proving.samples import sample_cache_start
 from proving.simulation import simulate_cache_study

@@ -14,12 +14,17 @@ from leadline.record import Curve, CurvePoint, Interval, Survey
 from leadline.record.comparison import AccessCurve
 from leadline.studies.comparison.charts import (
     access_chart,
+    format_costliest,
     line_names,
     missing_access,
-    say_costliest,
 )
 from leadline.studies.comparison.document import Terms, compare_systems
-from leadline.studies.comparison.facts import access_curves, cache_sizes, say_protocol, say_waits
+from leadline.studies.comparison.facts import (
+    access_curves,
+    cache_sizes,
+    format_protocol,
+    format_waits,
+)
 
 SERVER = "nfs://10.0.0.2/exp"
 
@@ -62,7 +67,7 @@ def test_a_survey_says_how_it_reached_its_data(
     target: str, sync: str, direct: bool, protocol: str | None, waits: str
 ) -> None:
     start = renamed(atlas(), "aaaa0001", target=target, sync=sync, direct=direct).start
-    assert (say_protocol(start), say_waits(start)) == (protocol, waits)
+    assert (format_protocol(start), format_waits(start)) == (protocol, waits)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,7 @@ def test_a_survey_says_how_it_reached_its_data(
 def test_a_profile_says_how_its_client_reaches_its_server(name: str, protocol: str | None) -> None:
     profile = Target.parse(f"sim:{name}").profile
     start = renamed(atlas(), "aaaa0001", target=f"sim:{name}", system_profile=profile).start
-    assert say_protocol(start) == protocol
+    assert format_protocol(start) == protocol
 
 
 def test_a_servers_cache_is_no_share_of_the_clients_memory() -> None:
@@ -161,7 +166,7 @@ def test_bands_stay_inside_the_axes() -> None:
 def test_the_costliest_writes_are_named_only_where_shown(
     curves: list[AccessCurve], said: str
 ) -> None:
-    assert say_costliest(curves).endswith(said)
+    assert format_costliest(curves).endswith(said)
 
 
 def test_the_gap_between_local_and_server_is_told_at_both_ends() -> None:

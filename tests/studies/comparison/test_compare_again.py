@@ -20,7 +20,7 @@ from leadline.store import open_store
 from leadline.studies.comparison import command as compare
 from leadline.studies.comparison.contenders import Named
 from leadline.studies.comparison.document import ComparisonRefused
-from leadline.studies.comparison.run import Asked, measure_now, require_same_system
+from leadline.studies.comparison.run import MeasureOptions, measure_now, require_same_system
 from leadline.studies.conduct import Watcher
 from leadline.studies.resume import find_unfinished
 from leadline.studies.survey.study import surveyed_target
@@ -29,7 +29,7 @@ from shared_surveys import surveyed
 LIMITS = Limits(
     warm_up_s_max=30.0, measure_s_min=30.0, measure_s_max=60.0, accuracy=0.005, total_s_max=3600.0
 )
-ASKED = Asked(2, LIMITS, lambda number: number)
+ASKED = MeasureOptions(2, LIMITS, lambda number: number)
 
 
 @pytest.fixture(scope="module")

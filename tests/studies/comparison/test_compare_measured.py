@@ -11,7 +11,7 @@ from leadline.engine import Limits, Target, open_engine
 from leadline.record import Measurement, Workload
 from leadline.store import Store, open_store
 from leadline.studies.comparison.ratio import paired_ratio
-from leadline.studies.comparison.run import STAGE, Asked, Opened, measure_in_turns
+from leadline.studies.comparison.run import STAGE, MeasureOptions, Opened, measure_in_turns
 from proving.comparison import true_mb_s
 
 LIMITS = Limits(
@@ -21,8 +21,8 @@ IN_CACHE = Workload(unique_bytes=2**20, size_mean=16384, read_frac=0.8, seq_frac
 ON_DISK = Workload(unique_bytes=40 * 2**20, size_mean=16384, read_frac=0.8, seq_frac=0.5)
 
 
-def asked(passes: int = 4) -> Asked:
-    return Asked(passes, LIMITS, lambda number: 1000 + number)
+def asked(passes: int = 4) -> MeasureOptions:
+    return MeasureOptions(passes, LIMITS, lambda number: 1000 + number)
 
 
 @pytest.fixture

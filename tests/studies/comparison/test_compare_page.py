@@ -21,7 +21,7 @@ from leadline.studies.comparison.charts import comparison_charts, missing_charts
 from leadline.studies.comparison.contenders import common_rates
 from leadline.studies.comparison.document import Terms, compare_systems
 from leadline.studies.comparison.page import render_comparison_html, save_comparison
-from leadline.studies.comparison.text import render_comparison, say_verdict
+from leadline.studies.comparison.text import format_verdict, render_comparison
 from opened_page import OVERFLOW, OpenedPage
 
 PRICES = {"atlas": Price(1000.0, "EUR"), "rapid": Price(3000.0, "EUR")}
@@ -237,7 +237,7 @@ def test_names_of_strangers_stay_text_on_the_page_and_on_the_terminal() -> None:
 
 
 def test_a_workload_that_cannot_be_compared_is_not_said_to_be_undecided() -> None:
-    said = [say_verdict(pair) for pair in compared().pairs]
+    said = [format_verdict(pair) for pair in compared().pairs]
     assert said == ["rapid is faster", "rapid is faster", "not known", "rapid is faster"]
 
 

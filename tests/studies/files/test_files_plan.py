@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,9 @@ from leadline.engine import Target
 from leadline.engine.file_tests import image_bytes
 from leadline.machine import file_systems
 from leadline.machine.file_systems import MAKERS, why_not_made
+from leadline.record.files import FileSystemUnderTest
 from leadline.studies.files.plan import FilesRefused, plan_cells, shared_devices
+from leadline.studies.files.run import FilesOptions, PlainFiles
 
 
 def targets(*paths: Path) -> list[Target]:
@@ -71,6 +74,23 @@ def test_a_directory_twice_and_what_is_no_directory_are_refused(tmp_path: Path) 
     assert FilesRefused.exit_code == 2
 
 
+def test_drives_of_two_file_systems_are_no_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    both = [Target.parse(str(tmp_path / name)) for name in ("a", "b")]
+    systems = {target.text: fs for target, fs in zip(both, ("ext4", "xfs"), strict=True)}
+
+    def existing(target: Target) -> FileSystemUnderTest:
+        return FileSystemUnderTest(fs=systems[target.text], block_bytes=4096, made=False)
+
+    monkeypatch.setattr("leadline.studies.files.plan.existing_system", existing)
+    with pytest.raises(FilesRefused, match=r"a is ext4, .*b is xfs: .*leadline report A --with B"):
+        plan_cells(both)
+    assert plan_cells(both, ["ext4"])
+
+
 def test_without_root_only_the_existing_file_system_is_tested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,3 +126,15 @@ def test_no_file_system_discards_or_is_initialised_late() -> None:
 def test_an_image_holds_the_file_twice() -> None:
     for size in (8 << 20, 256 << 20, 4 << 30):
         assert image_bytes(size) >= 2 * size + (100 << 20)
+
+
+def test_a_loop_device_answered_from_memory_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {"loop_direct_io": False, "device_name": "loop7"}
+    monkeypatch.setattr("leadline.studies.files.run.target_facts", lambda _: facts)
+    both = targets(tmp_path / "a", tmp_path / "b")
+    study = PlainFiles(both, FilesOptions(system="s", cells=(), budget_s=60.0, runs=2))
+    opened: Any = None
+    found = [each for each in study.findings(opened) if each.code == "loop_device"]
+    assert [each.values for each in found] == [{"device": "loop7"}]

@@ -21,7 +21,7 @@ from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.files import FILES, FilesCell, FileSystemUnderTest
 from leadline.store import open_store
 from leadline.studies.files.plan import plan_cells
-from leadline.studies.files.run import Asked, begin_files
+from leadline.studies.files.run import FilesOptions, begin_files
 from left_behind import children_of, loops_of, mounted_below
 
 pytestmark = pytest.mark.real
@@ -33,7 +33,7 @@ def test_a_study_that_goes_on_says_what_was_typed_in_vain(tmp_path: Path) -> Non
     place.mkdir()
     targets = [Target.parse(str(place))]
     cells = plan_cells(targets, ("existing",), ())
-    asked = Asked(system="drive", cells=cells, budget_s=60.0, runs=2)
+    asked = FilesOptions(system="drive", cells=cells, budget_s=60.0, runs=2)
     with open_store(str(path)) as store:
         store.begin(FILES, begin_files(targets, asked))
     words = ["files", str(place), "--filesystems", "existing", "--file-size", "64KiB"]

@@ -17,7 +17,12 @@ from leadline.record.streaming import StreamStudy
 from leadline.studies.streaming.answer import balance_of, scaling_of
 from leadline.studies.streaming.balance import WhatIfRefused, balances_of, parse_changes, what_if
 from leadline.studies.streaming.plan import capacities_of
-from leadline.studies.streaming.study import Asked, begin_scaling, pooled_readings, run_scaling
+from leadline.studies.streaming.study import (
+    ScalingOptions,
+    begin_scaling,
+    pooled_readings,
+    run_scaling,
+)
 from stream_fixture import ATLAS, BOREAS, Machine, busy_s, moved, options_of, scaling_study
 
 LIMITED: dict[Resource, Machine] = {
@@ -295,7 +300,7 @@ def test_io_that_a_cache_served_is_doubted() -> None:
 
 def test_the_whole_loop_with_a_machine_of_known_truth() -> None:
     """From plan to answer: the path all disks share, 150 MB/s, stops it, and is named."""
-    asked = Asked(system="s", data_bytes=512 << 20, memory_bytes=1 << 30, threads=2)
+    asked = ScalingOptions(system="s", data_bytes=512 << 20, memory_bytes=1 << 30, threads=2)
     disks = FakeDisks(machine=LIMITED["io_path"], count=4)
     start = begin_scaling([str(Path.cwd())], asked)
     study: StreamStudy = run_scaling(disks, Kept(), start, asked)

@@ -16,8 +16,8 @@ from leadline.record import Status
 from leadline.record.streaming import KERNELS, StreamOptions, StreamResult, StreamStudy
 from leadline.studies.streaming.run import Before
 from leadline.studies.streaming.study import (
-    Asked,
     RunDone,
+    ScalingOptions,
     begin_scaling,
     options_of,
     plan_steps,
@@ -28,12 +28,12 @@ from leadline.studies.streaming.study import (
 )
 from stream_fixture import ATLAS
 
-ASKED = Asked(
+ASKED = ScalingOptions(
     system="atlas", data_bytes=512 << 20, memory_bytes=1 << 30, threads=2, repetitions=3, seed=7
 )
 
 
-def scaled(disks: FakeDisks, asked: Asked = ASKED) -> tuple[StreamStudy, Kept]:
+def scaled(disks: FakeDisks, asked: ScalingOptions = ASKED) -> tuple[StreamStudy, Kept]:
     store = Kept()
     start = begin_scaling([str(Path.cwd())], asked)
     return run_scaling(disks, store, start, asked), store
@@ -114,7 +114,7 @@ def test_a_run_that_fails_keeps_those_before_it() -> None:
     assert store.documents[-1].runs
 
 
-def stopped(after: int, asked: Asked = ASKED) -> tuple[Kept, StreamStudy]:
+def stopped(after: int, asked: ScalingOptions = ASKED) -> tuple[Kept, StreamStudy]:
     """A study that failed in the run after so many."""
 
     class Failing(FakeDisks):

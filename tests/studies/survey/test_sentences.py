@@ -11,7 +11,7 @@ import pytest
 import survey_fixture as made
 from leadline.record import Interval, Survey
 from leadline.record.findings import compare, gain
-from leadline.record.wording import say_times
+from leadline.record.wording import format_times
 from leadline.studies.survey.charts import drift_title
 from leadline.studies.survey.sentences import sentences
 
@@ -118,7 +118,7 @@ def test_a_ratio_is_shown_only_when_its_interval_excludes_one() -> None:
     assert compare(Interval(130, 124, 136, 4), base).faster
     assert compare(base, Interval(130, 124, 136, 4)).slower
     assert not compare(Interval(500, None, None, 1), base).shown
-    assert say_times(compare(Interval(500, None, None, 1), base)) == "×5.0"
+    assert format_times(compare(Interval(500, None, None, 1), base)) == "×5.0"
 
 
 def test_picking_the_best_of_many_asks_for_more_evidence() -> None:

@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from leadline.record import PARAMETERS, Workload
-from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
+from leadline.studies.survey.seventy_five import SeventyFiveStrategy, format_vector
 from leadline.studies.survey.strategy import Surveyor
 from proving.simulation import SimulatedSurvey, simulate_survey
 from simulated_answers import start
@@ -67,7 +67,7 @@ def searched(*megabytes: int) -> SeventyFiveStrategy:
 def test_a_search_that_comes_back_says_between_which_vectors_and_when() -> None:
     turning = searched(1, 100, 200, 101)
     assert turning.cycle == (vector(100), vector(200))
-    told = say_vector(turning)
+    told = format_vector(turning)
     assert "goes round, as seen after 3 whole rounds: 100 MiB touched" in told
     assert ", then 200 MiB touched" in told
 
@@ -75,7 +75,7 @@ def test_a_search_that_comes_back_says_between_which_vectors_and_when() -> None:
 def test_a_search_that_creeps_or_stays_does_not_go_round() -> None:
     assert searched(1, 100, 200, 400).cycle == ()
     assert searched(1, 100, 101).cycle == ()
-    assert "It had not settled after 3 whole rounds" in say_vector(searched(1, 100, 200, 400))
+    assert "It had not settled after 3 whole rounds" in format_vector(searched(1, 100, 200, 400))
 
 
 def test_a_turn_back_is_taken_half_way() -> None:

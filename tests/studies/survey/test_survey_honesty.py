@@ -27,7 +27,7 @@ from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.survey.plan import PlanRefused
 from leadline.studies.survey.sentences import survey_findings
-from leadline.studies.survey.study import Asked, begin_survey, run_survey
+from leadline.studies.survey.study import SurveyOptions, begin_survey, run_survey
 from leadline.studies.survey.text import POINT_HEADS, point_rows, run_rows, sure_rows
 from proving.samples import sample_point, sample_start, sample_survey
 
@@ -183,7 +183,7 @@ def recording() -> Any:
 
 def test_preconditioning_comes_once_before_the_first_point_and_costs_no_budget() -> None:
     store = open_store("sqlite://")
-    asked = Asked("two", 60.0, 2**31, 1, 0.02, "middle", 2**30)
+    asked = SurveyOptions("two", 60.0, 2**31, 1, 0.02, "middle", 2**30)
     with recording() as engine:
         start = begin_survey(engine, Target.parse("sim:two-level"), asked)
         assert start.precondition_bytes_max == 2**30
@@ -198,7 +198,7 @@ def test_preconditioning_comes_once_before_the_first_point_and_costs_no_budget()
 
 
 def test_a_simulated_system_cannot_be_preconditioned() -> None:
-    asked = Asked("two", 4000.0, None, 1, 0.02, "middle", 2**30)
+    asked = SurveyOptions("two", 4000.0, None, 1, 0.02, "middle", 2**30)
     target = Target.parse("sim:two-level")
     with open_engine(target) as engine, pytest.raises(PlanRefused, match="real device"):
         begin_survey(engine, target, asked)

@@ -17,7 +17,7 @@ from leadline.models.model import PredictionRefused
 from leadline.models.predictor import MODELS, Predictor
 from leadline.models.ranges import Ranges
 from leadline.record import PARAMETERS, Interval, Measurement, Prediction, Survey, Workload
-from leadline.record.wording import say_rate, say_value
+from leadline.record.wording import format_rate_ci, format_value
 from leadline.studies.survey.page import pack, render_html, what_if_document
 from leadline.units import format_bytes, format_rate
 from opened_page import OVERFLOW, OpenedPage
@@ -196,7 +196,7 @@ def test_the_section_says_what_python_predicts_at_the_sliders(
         found = predictor.predict(workload)
         texts = page.ask(_TEXTS, _NAMES)
         rate = found.throughput_mb_s
-        assert f"{texts['throughput']} {texts['throughput-range']}" == say_rate(rate)
+        assert f"{texts['throughput']} {texts['throughput-range']}" == format_rate_ci(rate)
         assert texts["region"] == ("page cache", "disk")[place == 63]
         spelled = texts["command"].rsplit(" ", 1)[1]
         assert f"--model {predictor.model.name} --workload {spelled}" in texts["command"]
@@ -207,7 +207,7 @@ def test_the_section_says_what_python_predicts_at_the_sliders(
         value, unit = texts["response"].split(" ")
         seconds = float(value) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[unit]
         assert seconds == pytest.approx(workload.process_num / requests_per_s, rel=6e-3)
-        assert texts["unique_bytes-value"] == say_value("unique_bytes", workload.unique_bytes)
+        assert texts["unique_bytes-value"] == format_value("unique_bytes", workload.unique_bytes)
         assert texts["read_frac-value"] == "50%"
 
 
@@ -354,8 +354,8 @@ def test_the_chart_runs_over_the_chosen_parameter_and_marks_the_place(
         at = min(range(chart["points"]), key=lambda each: abs(chart["xs"][each] - chart["mark"]))
         assert chart["xs"][at] == pytest.approx(chart["mark"], abs=0.5)
         words = chart["words"][at].replace("\N{NO-BREAK SPACE}", " ")
-        assert say_value(name, getattr(place, name)).replace(" processes", "") in words
-        assert say_rate(predictor.predict(place).throughput_mb_s) in words
+        assert format_value(name, getattr(place, name)).replace(" processes", "") in words
+        assert format_rate_ci(predictor.predict(place).throughput_mb_s) in words
 
 
 def test_the_chart_leaves_out_what_was_not_surveyed_and_says_so(

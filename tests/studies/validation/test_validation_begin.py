@@ -11,7 +11,7 @@ import pytest
 import survey_fixture as made
 from leadline.record import Access, Survey
 from leadline.studies.validation.plan import (
-    Asked,
+    ValidationOptions,
     ValidationRefused,
     begin_validation,
     drawn_ranges,
@@ -19,7 +19,7 @@ from leadline.studies.validation.plan import (
 )
 
 SURVEY = made.two_region(facts={"scheduler": "none", "free_bytes": 5})
-ASKED = Asked(count=10, seed=1, seconds=None, budget_s=None, rivals=False)
+ASKED = ValidationOptions(count=10, seed=1, seconds=None, budget_s=None, rivals=False)
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Surveyed:
         self.prepared = True
 
 
-def begin(engine: Any, survey: Survey = SURVEY, asked: Asked = ASKED) -> Any:
+def begin(engine: Any, survey: Survey = SURVEY, asked: ValidationOptions = ASKED) -> Any:
     return begin_validation(engine, survey, made.points(survey), asked)
 
 
@@ -81,6 +81,6 @@ def test_a_survey_without_a_curve_of_every_parameter_everywhere_is_refused(
 
 
 def test_a_point_too_short_to_measure_anything_is_refused_up_front() -> None:
-    hurried = Asked(count=10, seed=1, seconds=0.1, budget_s=None, rivals=False)
+    hurried = ValidationOptions(count=10, seed=1, seconds=0.1, budget_s=None, rivals=False)
     with pytest.raises(ValidationRefused, match=r"--seconds 0\.1 is too short.*0\.3 or more"):
         begin(Surveyed(), asked=hurried)

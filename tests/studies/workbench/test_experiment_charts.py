@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 import experiment_fixture as made
-from leadline.charts.drawable import Drawn, Picture, drawable, to_svg
-from leadline.charts.images import save_chart
+from leadline.charts.drawable import Drawn, drawable
 from leadline.record import Interval
 from leadline.record.workbench import Experiment, Trial, TrialState
 from leadline.studies.workbench.loads import percentile_ms
@@ -203,40 +201,10 @@ def test_the_map_has_every_cell_and_marks_the_measured_and_the_ideal() -> None:
     assert len(rows(surface_charts()["map"], "empty-cell")) == 1
 
 
-def _values(picture: Drawn, name: str) -> list[Spec]:
-    assert isinstance(picture, Picture)
-    found: list[Spec] = next(d for d in picture.spec["data"] if d["name"] == name)["values"]
-    return found
-
-
-def test_the_solid_is_as_high_as_its_rates_and_has_a_facet_between_all_neighbours() -> None:
-    whole = experiment_charts(made.full_surface())["solid"]
-    corners = _values(whole, "corners")
-    assert len(corners) == 32
-    for row in corners:
-        assert row["z"] == pytest.approx(row["rate"] / 1000)
-    assert len(_values(whole, "facets")) == 3 * 7
-    # The cell without a number is a corner of two facets, at the edge of the floor.
-    assert len(_values(surface_charts()["solid"], "facets")) == 3 * 7 - 2
-    assert {row["x"] for row in corners} == {2 * n / 7 - 1 for n in range(8)}
-    ticks = _values(whole, "heights")
-    assert ticks[-1]["text"] == "1,000"
-    assert ticks[-1]["z"] == 1
-
-
-def test_the_solid_is_drawn_without_a_browser_too(tmp_path: Path) -> None:
-    svg = to_svg(drawable(surface_charts()["solid"]))
-    assert svg.count('aria-roledescription="path mark container"') == 1
-    assert "Peak rate (requests/s)" in svg
-    for suffix, begins in ((".svg", b"<svg"), (".png", b"\x89PNG"), (".pdf", b"%PDF")):
-        save_chart(surface_charts()["solid"], tmp_path / f"solid{suffix}")
-        assert (tmp_path / f"solid{suffix}").read_bytes().startswith(begins)
-
-
 def test_one_factor_is_a_line_and_three_are_planes() -> None:
     assert set(experiment_charts(made.one_factor())) == {"lines"}
     charts = experiment_charts(made.three_factors())
-    assert {"map", "map-2", "solid", "lines"} == set(charts)
+    assert {"map", "map-2", "lines"} == set(charts)
     ideal = made.three_factors().surface
     assert ideal is not None
     assert ideal.ideal is not None

@@ -1,4 +1,4 @@
-"""Pages of experiments in a real browser: a peak rate, a surface; turned, dark, hostile, narrow."""
+"""Pages of experiments in a real browser: a peak rate, a surface; dark, hostile, narrow."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ _CHARTS = {
     },
     "compared": {"response", "response-near", "fares", "time", "times", "cost-policies"},
     "line": {"lines"},
-    "cube": {"map", "map-2", "solid", "lines"},
-    "surface": {"map", "solid", "lines"},
+    "cube": {"map", "map-2", "lines"},
+    "surface": {"map", "lines"},
 }
 
 
@@ -96,66 +96,6 @@ def test_a_tooltip_says_what_was_found_where(browser: Any, pages: Callable[[str]
     tip = page.tip_of("document.querySelector('[data-chart=map] .mark-rect path')")
     assert "Configurationdisks=" in tip
     assert "Peak rate1" in tip
-
-
-_FACETS = """
-return [...document.querySelectorAll('[data-chart="solid"] .mark-path path')].map(
-  path => path.getAttribute('d')).join(' ')
-"""
-_ANGLE = "return document.querySelector('input[name=azimuth]').value"
-
-
-def test_the_solid_turns_under_the_pointer_and_by_its_sliders(
-    browser: Any, pages: Callable[[str], Path]
-) -> None:
-    page = OpenedPage(browser, pages("surface"), 1280)
-    assert page.ask("return document.querySelector('[data-chart=solid] svg')") is None  # folded
-    page.unfold()
-    before, angle = page.ask(_FACETS), float(page.ask(_ANGLE))
-    page.ask(
-        """const svg = document.querySelector('[data-chart="solid"] svg');
-        svg.scrollIntoView();
-        const at = svg.getBoundingClientRect();
-        const send = (kind, x, y, to) => to.dispatchEvent(new PointerEvent(kind, {
-          clientX: at.x + x, clientY: at.y + y, bubbles: true, pointerType: 'mouse', buttons: 1}));
-        send('pointerdown', 200, 200, svg);
-        for (const x of [220, 250, 280]) send('pointermove', x, 200, window);
-        send('pointerup', 280, 200, window);"""
-    )
-    page.wait("new Promise(done => setTimeout(done, 300))")
-    dragged = page.ask(_FACETS)
-    assert dragged != before
-    assert float(page.ask(_ANGLE)) == pytest.approx(angle + 40, abs=1)
-    page.ask(
-        """const tilt = document.querySelector('input[name=elevation]');
-        tilt.value = 80;
-        tilt.dispatchEvent(new Event('input', {bubbles: true}));"""
-    )
-    page.wait("new Promise(done => setTimeout(done, 300))")
-    assert page.ask(_FACETS) != dragged
-    assert unreadable(page) == []
-    assert page.console() == []
-
-
-def test_no_word_of_the_solid_is_cut_however_it_is_turned(
-    browser: Any, pages: Callable[[str], Path]
-) -> None:
-    page = OpenedPage(browser, pages("surface"), 400)
-    page.unfold()
-    for elevation in (0, 26, 90):
-        for azimuth in (-170, -90, -45, 0, 45, 90, 135):
-            for name, value in (("azimuth", azimuth), ("elevation", elevation)):
-                page.ask(
-                    """const slider = document.querySelector(`input[name=${arguments[0]}]`);
-                    slider.value = arguments[1];
-                    slider.dispatchEvent(new Event('input', {bubbles: true}));""",
-                    name,
-                    value,
-                )
-            page.wait("new Promise(done => setTimeout(done, 120))")
-            # Levels of a floor seen from its edge stand behind each other, as they do anywhere.
-            cut = [line for line in unreadable(page) if line.endswith("is cut")]
-            assert cut == [], (azimuth, elevation)
 
 
 def test_hostile_names_stay_text(

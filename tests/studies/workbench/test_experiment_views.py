@@ -120,7 +120,7 @@ def test_pictures_are_saved_the_first_under_the_name_that_was_asked(
 ) -> None:
     save_experiment(surface(), tmp_path / f"s{suffix}")
     names = {path.name for path in tmp_path.iterdir()}
-    stems = ("s", "s-solid", "s-lines") if suffix != ".pdf" else ("s",)  # paper has all in one file
+    stems = ("s", "s-lines") if suffix != ".pdf" else ("s",)  # paper has all in one file
     assert names == {f"{stem}{suffix}" for stem in stems}
     assert all(path.read_bytes().startswith(begins) for path in tmp_path.iterdir())
 

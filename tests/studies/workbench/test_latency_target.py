@@ -40,7 +40,7 @@ from leadline.record.workbench import (
 )
 from leadline.servers import run_trial, storage
 from leadline.store import open_store
-from leadline.studies.workbench.answer import say_sample, stored_experiment
+from leadline.studies.workbench.answer import format_sample, stored_experiment
 from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.experiments.read import begin_peak, read_experiment
 from leadline.studies.workbench.policies import open_policy
@@ -491,7 +491,7 @@ def test_a_file_of_storage_is_read_with_its_usual_goal() -> None:
     assert reads.levels == (1.0, 0.5)
     assert file.sample == {"size_mean": 65536, "read_frac": 1.0, "unique_bytes": 16 * 2**30}
     other = begin_peak(file, sample={"size_mean": "16KiB"})
-    assert say_sample(other.samples[0]).startswith("size_mean=16 KiB, read_frac=1.0")
+    assert format_sample(other.samples[0]).startswith("size_mean=16 KiB, read_frac=1.0")
 
 
 @pytest.mark.parametrize(

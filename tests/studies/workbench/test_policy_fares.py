@@ -20,10 +20,10 @@ from leadline.record.workbench import (
     TrialRequest,
 )
 from leadline.servers import run_trial
-from leadline.studies.workbench import twin as fares
+from leadline.studies.workbench import fitted_server as fares
+from leadline.studies.workbench.fitted_server import NoTwin, fit_twin, with_fares
 from leadline.studies.workbench.policies import POLICIES
 from leadline.studies.workbench.search import PeakSearch
-from leadline.studies.workbench.twin import NoTwin, fit_twin, with_fares
 from workbench_fixture import TEXT, peak_start
 
 THRESHOLD = Threshold(mean_ms=40.0)

@@ -21,7 +21,7 @@ from leadline.record.workbench import (
     Trial,
     TrialState,
 )
-from leadline.studies.workbench.answer import explain, say_peak, say_target
+from leadline.studies.workbench.answer import explain, format_peak, format_target
 from proving.samples import sample_experiment_start, sample_peak, sample_trial
 
 RATE = Interval(412.0, 395.0, 430.0, 5)
@@ -163,12 +163,12 @@ def test_both_bounds_are_said_when_there_are_both() -> None:
     ],
 )
 def test_target_names_every_limit(threshold: Threshold, words: str) -> None:
-    assert say_target(threshold) == words
+    assert format_target(threshold) == words
 
 
 def test_a_rate_without_an_interval_says_so() -> None:
-    assert say_peak(Interval(12.34, None, None, 1), 0.95) == "12.3 requests/s (no interval)"
-    assert say_peak(Interval(12345.6, 12000.0, 12800.0, 9), 0.9) == (
+    assert format_peak(Interval(12.34, None, None, 1), 0.95) == "12.3 requests/s (no interval)"
+    assert format_peak(Interval(12345.6, 12000.0, 12800.0, 9), 0.9) == (
         "12,346 requests/s, 90% CI [12,000, 12,800]"
     )
 

@@ -20,8 +20,8 @@ from leadline.engine.pace import BudgetSpent
 from leadline.engine.streams.jobs import scan_of_share
 from leadline.engine.streams.places import LAYOUT_ENDING
 from leadline.engine.streams.run import Streams, open_streams
-from leadline.engine.targets.beneath import resolved
 from leadline.engine.targets.claim import Claim, claim
+from leadline.engine.targets.dirfd import resolved
 from leadline.errors import TargetRefused
 from leadline.record.job import Capacity, Generate, Kernel, Output, Sort, StreamJob, Transpose, Way
 from leadline.record.streaming import RECORD_BYTES, CapacityResult, StreamOptions, StreamResult

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from leadline.engine.targets.beneath import claimed, facts_of, open_input
+from leadline.engine.targets.dirfd import claimed, facts_of, open_input
 from leadline.errors import TargetRefused
 from leadline.inputs import TEXT_BYTES_MAX, UNREADABLE_JSON
 from leadline.machine.resources import available_memory_bytes

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from leadline.engine.targets.beneath import (
+from leadline.engine.targets.dirfd import (
     Folder,
     forget_claimed,
     note_claimed,

@@ -27,13 +27,13 @@ from leadline.record.application import (
     PhaseFound,
     Reuse,
 )
-from leadline.record.wording import say_count, say_interval, say_number
+from leadline.record.wording import format_count, format_interval, format_number
 from leadline.stats.intervals import runs_interval
 from leadline.store import Keeper
-from leadline.studies.application.characterize import describe, say_ended
+from leadline.studies.application.characterize import describe, format_ended
 from leadline.studies.application.synthetic import Synthetic
 from leadline.studies.application.trace import Trace, TraceRefused, require_requests
-from leadline.units import format_bytes, say_percent
+from leadline.units import format_bytes, format_percent
 
 # A phase that was run, beside its description: rate, what the page cache held, time in I/O.
 
@@ -108,9 +108,9 @@ def _weights_error(synthetic: Synthetic, point: Measurement) -> float:
     return max(abs(weight / sum(asked) - count / max(1, sum(counts))) for weight, count in pairs)
 
 
-def say_beside(found: Beside) -> Iterator[str]:
+def format_beside(found: Beside) -> Iterator[str]:
     """Say it in sentences."""
-    rate = say_interval(found.requests_per_s, lambda value: f"{value:,.0f}")
+    rate = format_interval(found.requests_per_s, lambda value: f"{value:,.0f}")
     described = (
         "the trace says no times"
         if found.described_per_s is None
@@ -118,9 +118,9 @@ def say_beside(found: Beside) -> Iterator[str]:
     )
     yield f"Phase {found.phase} ran at {rate} requests/s; {described}."
     traced = (
-        "" if found.described_in_io is None else f"; {say_percent(found.described_in_io)} traced"
+        "" if found.described_in_io is None else f"; {format_percent(found.described_in_io)} traced"
     )
-    yield f"It was in I/O for {say_percent(found.in_io)} of the workers' time{traced}."
+    yield f"It was in I/O for {format_percent(found.in_io)} of the workers' time{traced}."
     if found.miss_ratio is not None:
         like = (
             ""
@@ -130,10 +130,10 @@ def say_beside(found: Beside) -> Iterator[str]:
                 "misses left out)"
             )
         )
-        yield f"{say_percent(found.miss_ratio)} of the bytes read came from the device{like}."
-    yield f"Its streams' shares are within {say_number(100 * found.weights_error)} points."
+        yield f"{format_percent(found.miss_ratio)} of the bytes read came from the device{like}."
+    yield f"Its streams' shares are within {format_number(100 * found.weights_error)} points."
     if found.begun_again:
-        rounds = say_count(found.begun_again, "time")
+        rounds = format_count(found.begun_again, "time")
         yield f"Data used once began again {rounds}: a cache that holds them finds them there."
     yield from (f"{said[0].upper()}{said[1:]}." for said in found.not_mapped)
 
@@ -219,7 +219,7 @@ def characterize_running(
     began = time.monotonic()
     require_requests(
         trace.facts.requests,
-        f"{watched.said} is not described{say_ended(capture.ended)}: it made",
+        f"{watched.said} is not described{format_ended(capture.ended)}: it made",
         "give it more to do, or watch it for longer",
     )
     start = ApplicationStart(
@@ -313,7 +313,9 @@ def _perturbation(watched: Watched, first: Capture) -> Perturbation:
     def checked(run: _Run) -> float:
         if run.stopped is None and run.ended == ended:
             return run.wall_s
-        how = "was stopped" if run.stopped else f"ended otherwise{say_ended(run.ended) or ' (0)'}"
+        how = (
+            "was stopped" if run.stopped else f"ended otherwise{format_ended(run.ended) or ' (0)'}"
+        )
         raise TraceRefused(
             f"--perturbation: run {len(ratios) + 1} of {watched.pairs} pairs {how}, so that no "
             "ratio is known and nothing is kept; leave --perturbation out, or give a command that "

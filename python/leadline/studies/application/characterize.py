@@ -32,7 +32,7 @@ from leadline.record.application import (
 )
 from leadline.record.application.capture import BYTES_OFF_MAX, LOST_MAX
 from leadline.record.finding import Finding
-from leadline.record.wording import join_words, say_count, say_number
+from leadline.record.wording import format_count, format_number, join_words
 from leadline.store import Keeper, Store, StoreError
 from leadline.studies.application.streams import describe_phases, five_of
 from leadline.studies.application.trace import (
@@ -43,7 +43,7 @@ from leadline.studies.application.trace import (
     read_trace,
     time_in_io,
 )
-from leadline.units import format_bytes, format_seconds, say_ci, say_percent
+from leadline.units import format_bytes, format_ci, format_percent, format_seconds
 
 # What is told of a capture: how it was seen, what speaks against it, and what to do.
 
@@ -56,39 +56,39 @@ _WAYS = {
 _BLIND = "Not seen: requests of io_uring and libaio, reuse of mapped pages"
 
 
-def say_capture(capture: Capture | None) -> Iterator[str]:
+def format_capture(capture: Capture | None) -> Iterator[str]:
     """Say how it was seen, what is missing, and what cannot be seen so."""
     if capture is None:
         return
     lost = "none lost" if not capture.lost else f"{capture.lost:,} lost"
     yield (
-        f"Traced {_WAYS[capture.way]}: {say_count(capture.calls, 'call')}, {lost}; "
-        f"{_say_bytes(capture)}."
+        f"Traced {_WAYS[capture.way]}: {format_count(capture.calls, 'call')}, {lost}; "
+        f"{_format_bytes(capture)}."
     )
     pages = "" if capture.mapped_bytes is not None else ", bytes used of mapped files"
     yield f"{_BLIND}{pages}."
     if capture.perturbation is not None:
-        yield _say_perturbation(capture.perturbation)
+        yield _format_perturbation(capture.perturbation)
 
 
-def _say_bytes(capture: Capture) -> str:
+def _format_bytes(capture: Capture) -> str:
     if capture.counted_bytes is None or capture.bytes_off is None:
         return "bytes unchecked: /proc/PID/io could not be read"
     counted = format_bytes(sum(capture.counted_bytes))
     if capture.bytes_off == 0:
         return f"bytes equal to /proc/PID/io, {counted}"
-    return f"bytes {say_percent(capture.bytes_off)} off /proc/PID/io, {counted}"
+    return f"bytes {format_percent(capture.bytes_off)} off /proc/PID/io, {counted}"
 
 
-def _say_perturbation(found: Perturbation) -> str:
-    ratio = say_number(found.ratio)
+def _format_perturbation(found: Perturbation) -> str:
+    ratio = format_number(found.ratio)
     if found.low is not None and found.high is not None:
-        ratio = say_ci(ratio, say_number(found.low), say_number(found.high), level=0.95)
-    runs = say_count(found.pairs, "interleaved pair")
+        ratio = format_ci(ratio, format_number(found.low), format_number(found.high), level=0.95)
+    runs = format_count(found.pairs, "interleaved pair")
     return f"Tracing overhead: {ratio} of the untraced time ({runs} of runs)."
 
 
-def say_ended(ended: CommandEnded | None) -> str:
+def format_ended(ended: CommandEnded | None) -> str:
     """Say of a command that failed how it ended; nothing of one that did not."""
     if ended is None or ended.code == 0:
         return ""
@@ -166,17 +166,17 @@ _UNSEEN = {
 }
 
 
-def say_five(system: str, five: FiveParameters) -> str:
+def format_five(system: str, five: FiveParameters) -> str:
     """Say CP94's five numbers in one sentence."""
-    depth = "unknown" if five.process_num is None else say_number(five.process_num)
+    depth = "unknown" if five.process_num is None else format_number(five.process_num)
     return (
         f"{system}: working set {format_bytes(five.unique_bytes)}, mean request "
-        f"{format_bytes(five.size_mean)}, {say_percent(five.read_frac)} reads, "
-        f"{say_percent(five.seq_frac)} sequential, mean queue depth {depth}."
+        f"{format_bytes(five.size_mean)}, {format_percent(five.read_frac)} reads, "
+        f"{format_percent(five.seq_frac)} sequential, mean queue depth {depth}."
     )
 
 
-def say_time(
+def format_time(
     facts: TraceFacts,
     seconds: float | None,
     in_io: float | None,
@@ -191,23 +191,25 @@ def say_time(
             "durations."
         )
     all_s = sum(each for _, each in parts)
-    told = [f"{say_percent(each / all_s)} {name}" for name, each in parts if all_s > 0 and each > 0]
+    told = [
+        f"{format_percent(each / all_s)} {name}" for name, each in parts if all_s > 0 and each > 0
+    ]
     for_what = f": {join_words(told)}" if len(told) > 1 else ""
     whose = "Device busy" if facts.below_the_cache else "I/O time"
-    return f"{whose}: {say_percent(in_io)} of {format_seconds(seconds)} elapsed{for_what}."
+    return f"{whose}: {format_percent(in_io)} of {format_seconds(seconds)} elapsed{for_what}."
 
 
-def say_caches(reuse: Reuse) -> str:
+def format_caches(reuse: Reuse) -> str:
     """Say which cache saves half of what any can, and what no cache can."""
     first = reuse.first_touches
-    none = f"compulsory misses {say_percent(first)}"
+    none = f"compulsory misses {format_percent(first)}"
     if first > NOTHING_TO_SAVE:
         return f"No cache helps: {none}."
     size = half_way(reuse)
     lists = reuse.two_lists_misses(size)
-    beside = "" if lists is None else f", active/inactive LRU {say_percent(lists)}"
+    beside = "" if lists is None else f", active/inactive LRU {format_percent(lists)}"
     return (
-        f"Miss ratio at {format_bytes(size)}: LRU {say_percent(reuse.lru_misses(size))}"
+        f"Miss ratio at {format_bytes(size)}: LRU {format_percent(reuse.lru_misses(size))}"
         f"{_error_at(reuse, size)}{beside}; {none}."
     )
 
@@ -223,7 +225,7 @@ def _error_at(reuse: Reuse, size: float) -> str:
     if size < told[0].cache_bytes:
         return " (extrapolated: the sample covers no cache so small)"
     near = min(told, key=lambda point: abs(math.log(point.cache_bytes / size)))
-    return f" ± {say_percent(1.96 * (near.lru_error or 0.0))}"
+    return f" ± {format_percent(1.96 * (near.lru_error or 0.0))}"
 
 
 def half_way(reuse: Reuse) -> float:
@@ -236,18 +238,18 @@ def half_way(reuse: Reuse) -> float:
     return high
 
 
-def say_phases(phases: Sequence[PhaseFound]) -> str:
+def format_phases(phases: Sequence[PhaseFound]) -> str:
     """Say how many phases there are, and what the longest is made of."""
     longest = max(phases, key=lambda phase: phase.requests)
     share = longest.requests / max(1, sum(phase.requests for phase in phases))
-    streams = join_words([say_stream(each) for each in longest.streams[:3]])
+    streams = join_words([format_stream(each) for each in longest.streams[:3]])
     rest = len(longest.streams) - 3
-    more = f", and {say_count(rest, 'lighter stream')}" if rest > 0 else ""
+    more = f", and {format_count(rest, 'lighter stream')}" if rest > 0 else ""
     if len(phases) == 1:
         return f"One phase: {streams}{more}."
     return (
-        f"{len(phases)} phases; phase {longest.order + 1}, {say_percent(share)} of the requests: "
-        f"{streams}{more}."
+        f"{len(phases)} phases; phase {longest.order + 1}, {format_percent(share)} of the "
+        f"requests: {streams}{more}."
     )
 
 
@@ -260,12 +262,12 @@ STREAM_WORDS: dict[str, str] = {
 """Kinds of streams as people know them."""
 
 
-def say_stream(stream: Stream) -> str:
+def format_stream(stream: Stream) -> str:
     """Say a stream in a few words: `62% uniform over 12 MiB`."""
     over = f"over {format_bytes(stream.unique_bytes)}"
     if stream.kind == "moving":
         over = f"within {format_bytes(stream.unique_bytes)}"
-    return f"{say_percent(stream.weight)} {STREAM_WORDS[stream.kind]} {over}"
+    return f"{format_percent(stream.weight)} {STREAM_WORDS[stream.kind]} {over}"
 
 
 def findings_of(
@@ -379,11 +381,11 @@ def _found(
     seconds = whole.to_s - whole.from_s if facts.times != "none" else None
     parts = _parts(whole) if has_durations(whole, facts) else ()
     sentences = (
-        say_five(start.system, five),
-        say_time(facts, seconds, in_io, parts),
-        say_caches(reuse),
-        say_phases(phases),
-        *say_capture(start.capture),
+        format_five(start.system, five),
+        format_time(facts, seconds, in_io, parts),
+        format_caches(reuse),
+        format_phases(phases),
+        *format_capture(start.capture),
     )
     return ApplicationFound(
         wall_s=time.monotonic() - began,

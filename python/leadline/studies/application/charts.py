@@ -18,7 +18,7 @@ from leadline.record.application import Application
 from leadline.store import Store
 from leadline.studies.application import text as tables
 from leadline.studies.application.text import application_document
-from leadline.units import format_bytes, say_percent
+from leadline.units import format_bytes, format_percent
 
 LRU, TWO_LISTS = "LRU", "active/inactive LRU"
 
@@ -34,7 +34,7 @@ def miss_ratio_chart(study: Application) -> alt.LayerChart:
             "high": min(1.0, ratio + 1.96 * (error or 0.0)),
             "policy": policy,
             "where": format_bytes(point.cache_bytes),
-            "said": say_percent(ratio),
+            "said": format_percent(ratio),
         }
         for policy in (LRU, TWO_LISTS)
         for point in points
@@ -79,7 +79,7 @@ def miss_ratio_chart(study: Application) -> alt.LayerChart:
 def _floor(study: Application, y: alt.Y) -> list[AnyChart]:
     """Mark the compulsory misses, below which no cache comes."""
     share = study.found.reuse.first_touches
-    row = {"y": share, "words": f"compulsory misses: {say_percent(share)}"}
+    row = {"y": share, "words": f"compulsory misses: {format_percent(share)}"}
     tip = alt.Tooltip("words:N", title="No cache misses fewer")
     return [alt.Chart(values([row])).mark_rule(style="border").encode(y=y, tooltip=tip)]
 
@@ -93,7 +93,7 @@ def _subtitle(study: Application) -> str:
     whole = (
         "every page was looked at"
         if reuse.rate == 1.0
-        else (f"{say_percent(reuse.rate)} of its pages were looked at; bars: 95% intervals")
+        else (f"{format_percent(reuse.rate)} of its pages were looked at; bars: 95% intervals")
     )
     return (
         f"{reuse.references:,} references to pages of {format_bytes(reuse.page_bytes)}; {whole}. "

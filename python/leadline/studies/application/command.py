@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from leadline.engine import Target
 from leadline.fio import FioJobRefused, FioRun
 from leadline.fio.write_streams import write_streams
-from leadline.late import late
+from leadline.lazy_import import late
 from leadline.models.application.predicted import predict_application
 from leadline.models.predictor import Predictor
 from leadline.outputs import write_whole
@@ -23,7 +23,12 @@ from leadline.record.application import APPLICATION, Application
 from leadline.record.application.prediction import ApplicationPrediction
 from leadline.record.measurement import MEASUREMENT, Measured, WorkloadAsked
 from leadline.store import Store
-from leadline.studies.application.capture import Watched, beside, characterize_running, say_beside
+from leadline.studies.application.capture import (
+    Watched,
+    beside,
+    characterize_running,
+    format_beside,
+)
 from leadline.studies.application.characterize import characterize_trace, load_application
 from leadline.studies.application.synthetic import Synthetic, longest_run_s, synthetic_of
 from leadline.studies.application.trace import TraceRefused, TraceStopped
@@ -102,7 +107,7 @@ def tell_application(store: Store, study: Measured, *, json: bool) -> None:
         return
     tell(study, KINDS[MEASUREMENT.kind], json=False, to_draw=False)
     show("")
-    for sentence in say_beside(both):
+    for sentence in format_beside(both):
         show(sentence)
 
 

@@ -22,8 +22,8 @@ from leadline.record.jobs.streams import (
     StreamAsked,
     Uniform,
 )
-from leadline.record.wording import say_count, say_number
-from leadline.units import format_bytes, say_percent
+from leadline.record.wording import format_count, format_number
+from leadline.units import format_bytes, format_percent
 
 GRANULE_BYTES = 512
 """Smallest transfer, of which sizes are multiples."""
@@ -128,7 +128,7 @@ def _chosen(application: Application, phase: int | None) -> PhaseFound:
             return each
     raise SyntheticRefused(
         f"{application.start.system} has no phase {phase}: it has "
-        f"{say_count(len(application.phases), 'phase')}"
+        f"{format_count(len(application.phases), 'phase')}"
     )
 
 
@@ -325,7 +325,9 @@ def _losses(application: Application, phase: PhaseFound) -> Iterator[Finding]:
         share = 1 - phase.requests / sum(each.requests for each in application.phases)
         yield Finding.of(
             "not_mapped",
-            what=(f"{say_count(others, 'other phase')}, {say_percent(share)} of the requests"),
+            what=(
+                f"{format_count(others, 'other phase')}, {format_percent(share)} of the requests"
+            ),
         )
     calls = sum(each.calls for each in phase.calls) - phase.syncs
     if calls > 0:
@@ -343,7 +345,7 @@ def _losses(application: Application, phase: PhaseFound) -> Iterator[Finding]:
             "not_mapped",
             what=(
                 "how pauses scatter (standard deviation over mean "
-                f"{say_number(phase.gaps.variation)}); each is their mean"
+                f"{format_number(phase.gaps.variation)}); each is their mean"
             ),
         )
 

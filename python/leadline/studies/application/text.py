@@ -19,11 +19,11 @@ from leadline.record.application import (
     Stream,
 )
 from leadline.record.application.reuse import MissRatio
-from leadline.record.wording import say_number
+from leadline.record.wording import format_number
 from leadline.studies.application.characterize import STREAM_WORDS, load_application
 from leadline.studies.application.streams import stream_rows as rows_to_export
 from leadline.studies.registry import Kind, first
-from leadline.units import format_bytes, format_seconds, say_percent
+from leadline.units import format_bytes, format_percent, format_seconds
 
 FIVE_HEADS = ("", "unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num", "I/O time")
 CACHE_HEADS = ("Page cache", "Misses under LRU", "Under active/inactive LRU")
@@ -70,10 +70,10 @@ def _five(name: str, five: FiveParameters, in_io: float | None) -> tuple[str, ..
         name,
         format_bytes(five.unique_bytes),
         format_bytes(five.size_mean),
-        say_percent(five.read_frac),
-        say_percent(five.seq_frac),
-        UNKNOWN if five.process_num is None else say_number(five.process_num),
-        UNKNOWN if in_io is None else say_percent(in_io),
+        format_percent(five.read_frac),
+        format_percent(five.seq_frac),
+        UNKNOWN if five.process_num is None else format_number(five.process_num),
+        UNKNOWN if in_io is None else format_percent(in_io),
     )
 
 
@@ -82,9 +82,9 @@ def cache_rows(study: Application) -> list[tuple[str, ...]]:
     return [
         (
             format_bytes(point.cache_bytes),
-            say_percent(point.lru)
-            + ("" if point.lru_error is None else f" ± {say_percent(1.96 * point.lru_error)}"),
-            UNKNOWN if point.two_lists is None else say_percent(point.two_lists),
+            format_percent(point.lru)
+            + ("" if point.lru_error is None else f" ± {format_percent(1.96 * point.lru_error)}"),
+            UNKNOWN if point.two_lists is None else format_percent(point.two_lists),
         )
         for point in shown_points(study)
     ]
@@ -111,12 +111,12 @@ def _stream(phase: PhaseFound, stream: Stream) -> tuple[str, ...]:
     return (
         str(phase.order + 1),
         STREAM_WORDS[stream.kind],
-        say_percent(stream.weight),
-        say_percent(stream.bytes_weight),
+        format_percent(stream.weight),
+        format_percent(stream.bytes_weight),
         format_bytes(stream.unique_bytes),
         format_bytes(stream.size_mean),
-        say_percent(stream.read_frac),
-        say_percent(stream.seq_frac),
+        format_percent(stream.read_frac),
+        format_percent(stream.seq_frac),
     )
 
 

@@ -13,8 +13,8 @@ from leadline import _engine
 from leadline.errors import LeadlineError
 from leadline.inputs import open_regular
 from leadline.record.application import Gaps, Loop, Reuse, TraceFacts
-from leadline.record.wording import say_number
-from leadline.units import say_percent
+from leadline.record.wording import format_number
+from leadline.units import format_percent
 
 PAGE_BYTES = 4096
 """Of what a cache keeps (crates/trace)."""
@@ -312,8 +312,8 @@ def closed_or_open(part: Part, facts: TraceFacts) -> tuple[Loop, str]:
         if overlapping <= OVERLAPPING_MAX:
             return "closed", "no process made a request before its last had ended"
         return "open", (
-            f"{say_percent(overlapping)} of the requests were made before their process's last had "
-            "ended"
+            f"{format_percent(overlapping)} of the requests were made before their process's last "
+            "had ended"
         )
     return _by_what_is_found(part, time_in_io(part, facts).share or 0.0)
 
@@ -328,8 +328,8 @@ def _by_what_is_found(part: Part, busy: float) -> tuple[Loop, str]:
         return "inconclusive", "too few requests found another outstanding"
     dispersion = found.variance / found.mean
     because = (
-        f"requests found {say_number(found.mean)} others outstanding, with a variance of "
-        f"{say_number(found.variance)}"
+        f"requests found {format_number(found.mean)} others outstanding, with a variance of "
+        f"{format_number(found.variance)}"
     )
     if dispersion < DISPERSION_CLOSED:
         return "closed", because

@@ -30,7 +30,7 @@ from leadline.charts.saving import Forms
 from leadline.charts.scale import wants_log
 from leadline.charts.theme import SYSTEM_SHAPES
 from leadline.record import CacheStudy, Curve, FileCache
-from leadline.record.wording import say_bytes
+from leadline.record.wording import format_bytes_ci
 from leadline.store import Store
 from leadline.studies.cache.text import EVIDENCE_HEADS, SIZE_HEADS, evidence_rows, size_rows
 from leadline.studies.cache.write_costs import HEADS, discipline_rows
@@ -96,7 +96,7 @@ def _size_layers(found: FileCache, x: alt.X) -> list[AnyChart]:
         (
             size.bytes,
             f"{kind}: {format_bytes(size.bytes.value)}",
-            f"{kind} up to {say_bytes(size.bytes)}",
+            f"{kind} up to {format_bytes_ci(size.bytes)}",
         )
         for kind, size in zip(KINDS, (found.reads, found.writes), strict=True)
         if size.bytes is not None

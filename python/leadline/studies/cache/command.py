@@ -10,7 +10,7 @@ import typer
 from leadline.engine import Target
 from leadline.record import Access, CacheStart, Measurement
 from leadline.record.file_cache import CACHE
-from leadline.studies.cache.study import CacheAsked, FileCacheStudy, load_study, usual_budget_s
+from leadline.studies.cache.study import CacheOptions, FileCacheStudy, load_study, usual_budget_s
 from leadline.studies.conduct import Reached, conduct
 from leadline.studies.registry import KINDS
 from leadline.terminal.context import Context
@@ -64,7 +64,7 @@ def command(
     Example: leadline cache /data --cache-limit 512MiB
     """
     chosen = Target.parse(target)
-    asked = CacheAsked(
+    asked = CacheOptions(
         name or chosen.name, budget or usual_budget_s(chosen), seed, write_costs=not sizes_only
     )
     reached = Reached(

@@ -22,7 +22,7 @@ from leadline.record import (
 )
 from leadline.record.finding import Finding, drift_values
 from leadline.record.findings import compare
-from leadline.record.wording import say_bytes, say_rate, say_share, say_times
+from leadline.record.wording import format_bytes_ci, format_rate_ci, format_share, format_times
 from leadline.stats import (
     DRIFT_FRAC_MIN,
     FittedBorder,
@@ -46,7 +46,7 @@ from leadline.studies.cache.sizes import (
     tally,
     widened,
 )
-from leadline.studies.counted import EDGE, always_held, throughput
+from leadline.studies.hit_ratio import EDGE, always_held, throughput
 from leadline.studies.memory import memory_bytes_of
 from leadline.units import format_bytes
 
@@ -336,11 +336,11 @@ little more room than a clean one."""
 
 def sentences(found: FileCache) -> FileCache:
     """Return the findings in words; pure, so the same findings always read the same."""
-    told = (_say_sizes(found), _policy(found), _say_rates(found))
+    told = (_format_sizes(found), _policy(found), _format_rates(found))
     return msgspec.structs.replace(found, sentences=tuple(filter(None, told)))
 
 
-def _say_sizes(found: FileCache) -> str:
+def _format_sizes(found: FileCache) -> str:
     reads, writes = found.reads, found.writes
     if reads.bytes is None and writes.bytes is None:
         return f"Page cache: size unknown. Reads: {reads.reason}; writes: {writes.reason}."
@@ -353,8 +353,8 @@ def _say_sizes(found: FileCache) -> str:
 
 def _size(size: CacheSize) -> str:
     assert size.bytes is not None  # noqa: S101 - callers looked
-    text = say_bytes(size.bytes, level=True)
-    return f"{text}; {say_share(size.memory_frac)} of memory" if size.memory_frac else text
+    text = format_bytes_ci(size.bytes, level=True)
+    return f"{text}; {format_share(size.memory_frac)} of memory" if size.memory_frac else text
 
 
 def _two_sizes(found: FileCache) -> str:
@@ -366,7 +366,7 @@ def _two_sizes(found: FileCache) -> str:
     if not ratio.shown:
         return " No significant difference."
     alike = "; alike" if max(ratio.ratio, 1 / ratio.ratio) < ONE_SIZE else ""
-    return f" Reads over writes: {say_times(ratio)}{alike}."
+    return f" Reads over writes: {format_times(ratio)}{alike}."
 
 
 def _policy(found: FileCache) -> str:
@@ -378,7 +378,7 @@ def _policy(found: FileCache) -> str:
     return f"Write policy: {found.policy.value}{absorbs}: {'; '.join(proof)}."
 
 
-def _say_rates(found: FileCache) -> str:
+def _format_rates(found: FileCache) -> str:
     parts = []
     for where, place, reads, writes in (
         ("cached", found.inside_bytes, found.read_mb_s, found.write_mb_s),
@@ -387,7 +387,8 @@ def _say_rates(found: FileCache) -> str:
         if place is None or reads is None or writes is None:
             continue
         parts.append(
-            f"{where} ({format_bytes(place)}) reads {say_rate(reads)}, writes {say_rate(writes)}"
+            f"{where} ({format_bytes(place)}) reads {format_rate_ci(reads)}, "
+            f"writes {format_rate_ci(writes)}"
         )
     if not parts or found.size_mean is None:
         return ""

@@ -35,10 +35,10 @@ from leadline.machine.dirty_limits import (
     why_not,
 )
 from leadline.record import EngineResult, Interval, Workload, derive_seed
-from leadline.record.wording import say_rate, say_share
+from leadline.record.wording import format_rate_ci, format_share
 from leadline.record.writes import FlusherCost
 from leadline.stats.intervals import pooled_noise, reading_interval
-from leadline.units import say_percent
+from leadline.units import format_percent
 
 PAIRS = 6
 RUN_S = 1.5
@@ -264,8 +264,8 @@ def cost_of_pairs(workload: Workload, pairs: Sequence[Pair], method: Method) -> 
     )
     if reaches[1] < APART_MIN * reaches[0]:
         reason = (
-            f"the device wrote {say_percent(reaches[0])} of the bytes asked while writeback was "
-            f"to rest and {say_percent(reaches[1])} while it was to work: too little apart, as "
+            f"the device wrote {format_percent(reaches[0])} of the bytes asked while writeback was "
+            f"to rest and {format_percent(reaches[1])} while it was to work: too little apart, as "
             "where other programs write or every write goes to the disk"
         )
         return _said(msgspec.structs.replace(found, reason=reason))
@@ -300,13 +300,16 @@ def _sentence(found: FlusherCost) -> str:
     resting, working, cost = found.resting_mb_s, found.working_mb_s, found.cost_frac
     if resting is None or working is None or cost is None:
         return f"Writeback cost: inconclusive: {found.reason}."
-    rates = f"cached writes {say_rate(working)} with writeback active, {say_rate(resting)} idle"
+    rates = (
+        f"cached writes {format_rate_ci(working)} with writeback active, "
+        f"{format_rate_ci(resting)} idle"
+    )
     seen = (
-        f"the device wrote {say_percent(found.working_reach or 0.0)} and "
-        f"{say_percent(found.resting_reach or 0.0)} of the bytes asked"
+        f"the device wrote {format_percent(found.working_reach or 0.0)} and "
+        f"{format_percent(found.resting_reach or 0.0)} of the bytes asked"
     )
     if found.verdict == "slows":
-        return f"Writeback cost: {say_share(cost)} of the rate; {rates} ({seen})."
+        return f"Writeback cost: {format_share(cost)} of the rate; {rates} ({seen})."
     if found.verdict == "does not slow":
         return f"Writeback cost: not significant; {rates} ({seen})."
     return f"Writeback cost: inconclusive: {found.reason}; {rates} ({seen})."

@@ -11,7 +11,7 @@ from leadline.errors import LeadlineError
 from leadline.record import CachePlan, CacheStart, Measurement, PlanStage, Workload, derive_seed
 from leadline.stats import next_unique_bytes
 from leadline.studies.cache.sizes import kind_curve, nearest_border
-from leadline.studies.counted import telling_place
+from leadline.studies.hit_ratio import telling_place
 from leadline.studies.script import PointRequest
 from leadline.units import format_bytes, format_seconds
 

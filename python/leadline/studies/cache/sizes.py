@@ -19,9 +19,9 @@ from typing import Literal
 
 from leadline.record import CacheSize, Evidence, Interval, Measurement, WritePolicy
 from leadline.record.findings import Comparison, compare
-from leadline.record.wording import say_times
+from leadline.record.wording import format_times
 from leadline.stats import BorderFit, FittedBorder, fit_borders
-from leadline.studies.counted import (
+from leadline.studies.hit_ratio import (
     POINTS_MIN,
     CountedBorder,
     border_by_lookups,
@@ -302,7 +302,7 @@ def _against_disk(rates: Rates, *, beyond: bool) -> Evidence:
             if found is not None
             else "writes were not measured on both sides of the boundary",
         )
-    text = f"cached writes over writes beyond the cache: {say_times(found)}"
+    text = f"cached writes over writes beyond the cache: {format_times(found)}"
     value = _interval(found, rates.write)
     if found.low is not None and found.low >= FASTER_MIN:
         says, why = WritePolicy.CANCELLING, "faster than the disk can sustain"
@@ -318,9 +318,9 @@ def _against_reads(rates: Rates) -> Evidence:
     found = _ratio(rates.write, rates.read)
     if found is None:
         return _not_measured(name, "reads and writes were not both measured within the cache")
-    text = f"cached writes over cached reads: {say_times(found)}"
+    text = f"cached writes over cached reads: {format_times(found)}"
     if found.slower:
-        text = f"cached reads over cached writes: {say_times(found.inverse())}"
+        text = f"cached reads over cached writes: {format_times(found.inverse())}"
     alike = found.low is not None and found.low >= ALIKE_MIN
     why = "alike, as where both end in memory" if alike else "as a disk or writeback slows them"
     return Evidence(

@@ -59,7 +59,7 @@ CACHE_LIMIT_MOST = 512 * 2**20
 
 
 @dataclass(frozen=True)
-class CacheAsked:
+class CacheOptions:
     """The options that decide a new study."""
 
     system: str
@@ -78,7 +78,7 @@ def usual_budget_s(target: Target) -> float:
 def begin_study(
     engine: Engine,
     target: Target,
-    asked: CacheAsked,
+    asked: CacheOptions,
     *,
     study_id: str | None = None,
     findings: tuple[Finding, ...] = (),
@@ -179,7 +179,7 @@ class FileCacheStudy(PointStudy[CacheStart]):
     records = CACHE
     mismatches = (CacheStudyRefused,)
 
-    def __init__(self, reached: Reached, asked: CacheAsked, budget_s: float | None) -> None:
+    def __init__(self, reached: Reached, asked: CacheOptions, budget_s: float | None) -> None:
         """Take what was asked for; `budget_s` is what was said of it, None where nothing was."""
         super().__init__(reached, asked.system, asked.seed)
         self.asked, self._budget_s = asked, budget_s

@@ -12,7 +12,7 @@ from leadline.charts.curve_lines import level_lines
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.record import CacheSize, CacheStart, CacheStudy, Curve, FileCache, WritePolicy
 from leadline.record.file_cache import CACHE
-from leadline.record.wording import say_bytes, say_rate, say_share
+from leadline.record.wording import format_bytes_ci, format_rate_ci, format_share
 from leadline.studies.cache.study import load_study
 from leadline.studies.cache.write_costs import HEADS, discipline_rows
 from leadline.studies.registry import Kind, first, stored_points
@@ -66,10 +66,10 @@ def size_rows(found: FileCache) -> list[tuple[str, ...]]:
     return [
         (
             kind,
-            say_bytes(size.bytes) if size.bytes else f"n.m.: {size.reason}",
-            say_share(size.memory_frac) if size.memory_frac else "n.m.",
-            say_rate(inside) if inside else "n.m.",
-            say_rate(beyond) if beyond else "n.m.",
+            format_bytes_ci(size.bytes) if size.bytes else f"n.m.: {size.reason}",
+            format_share(size.memory_frac) if size.memory_frac else "n.m.",
+            format_rate_ci(inside) if inside else "n.m.",
+            format_rate_ci(beyond) if beyond else "n.m.",
         )
         for kind, (size, inside, beyond) in zip(KINDS, rows, strict=True)
     ]

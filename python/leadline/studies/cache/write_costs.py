@@ -20,14 +20,14 @@ from leadline.engine import Engine, Limits, Target, TargetRefused, until_complet
 from leadline.machine.dirty_limits import why_not
 from leadline.record import Access, CacheStudy, EngineResult, Interval, Workload, derive_seed
 from leadline.record.findings import Comparison
-from leadline.record.wording import say_rate, say_times
+from leadline.record.wording import format_rate_ci, format_times
 from leadline.record.writes import DisciplineRate, WriteDisciplines
 from leadline.stats import pooled_noise, pooled_result
 from leadline.stats.intervals import reading_interval
 from leadline.studies.cache.flusher import PAIRS, WINDOW_S, measure_flusher
 from leadline.studies.cache.flusher import RUN_S as FLUSHER_RUN_S
 from leadline.studies.cache.plan import BLOCK_BYTES
-from leadline.units import format_seconds, say_percent
+from leadline.units import format_percent, format_seconds
 
 FSYNC_EACH = 8
 """Writes from one fsync to the next, where nobody says otherwise: a small transaction."""
@@ -166,11 +166,11 @@ def _sentence(rate: DisciplineRate) -> str:
     ratio = rate.against_buffered
     assert ratio is not None and rate.throughput_mb_s is not None  # noqa: S101, PT018
     compared = Comparison(ratio.value, ratio.low, ratio.high)
-    text = f"{rate.name} writes: {say_rate(rate.throughput_mb_s)}"
+    text = f"{rate.name} writes: {format_rate_ci(rate.throughput_mb_s)}"
     if compared.slower:
-        text += f"; buffered {say_times(compared.inverse())} as fast"
+        text += f"; buffered {format_times(compared.inverse())} as fast"
     elif compared.faster:
-        text += f", {say_times(compared)} as fast as buffered"
+        text += f", {format_times(compared)} as fast as buffered"
     else:
         text += "; no significant difference from buffered"
     return f"{text}{_reached(rate)}."
@@ -179,7 +179,7 @@ def _sentence(rate: DisciplineRate) -> str:
 def _reached(rate: DisciplineRate) -> str:
     if rate.device_reach is None:
         return ""
-    return f"; {say_percent(rate.device_reach)} of the bytes reached the device within the run"
+    return f"; {format_percent(rate.device_reach)} of the bytes reached the device within the run"
 
 
 def discipline_rows(found: WriteDisciplines) -> list[tuple[str, str, str, str, str]]:
@@ -198,10 +198,10 @@ def _row(rate: DisciplineRate) -> tuple[str, str, str, str, str]:
     p50, p99 = rate.latency_us_p50, rate.latency_us_p99
     return (
         rate.name,
-        say_rate(rate.throughput_mb_s),
-        say_times(Comparison(ratio.value, ratio.low, ratio.high)) if ratio is not None else "",
+        format_rate_ci(rate.throughput_mb_s),
+        format_times(Comparison(ratio.value, ratio.low, ratio.high)) if ratio is not None else "",
         "n.m." if p50 is None or p99 is None else f"{_time(p50)}, {_time(p99)}",
-        "n.m." if rate.device_reach is None else say_percent(rate.device_reach),
+        "n.m." if rate.device_reach is None else format_percent(rate.device_reach),
     )
 
 

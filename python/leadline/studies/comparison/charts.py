@@ -24,13 +24,13 @@ from leadline.record.comparison import (
 )
 from leadline.record.findings import Comparison, compare
 from leadline.record.wording import (
+    format_bytes_ci,
+    format_rate_ci,
+    format_share,
+    format_times,
+    format_value,
+    format_workload,
     join_words,
-    say_bytes,
-    say_rate,
-    say_share,
-    say_times,
-    say_value,
-    say_workload,
 )
 from leadline.studies.comparison import text as words
 from leadline.studies.survey.charts import curves_chart, system_layers, system_row
@@ -49,7 +49,7 @@ def access_chart(curves: Sequence[AccessCurve]) -> alt.LayerChart:
         system_row(
             name,
             point,
-            f"{say_value('read_frac', point.x)} reads, "
+            f"{format_value('read_frac', point.x)} reads, "
             f"{format_bytes(each.curve.focal.size_mean)} requests",
         )
         for name, each in zip(names, curves, strict=True)
@@ -70,8 +70,8 @@ def access_chart(curves: Sequence[AccessCurve]) -> alt.LayerChart:
     )
     return finish(
         system_layers(rows, names, x, y, between=between),
-        say_costliest(curves),
-        [line for line in (_say_gap(curves), said) if line],
+        format_costliest(curves),
+        [line for line in (_format_gap(curves), said) if line],
         (WIDE_PX, TALL_PX),
     )
 
@@ -120,7 +120,7 @@ def _ends(each: AccessCurve) -> tuple[CurvePoint, CurvePoint] | None:
     return (first, last) if (first.x, last.x) == (0.0, 1.0) else None
 
 
-def say_costliest(curves: Sequence[AccessCurve]) -> str:
+def format_costliest(curves: Sequence[AccessCurve]) -> str:
     """Name the system whose writes cost most against its own reads, only where that is shown."""
     subject = "Throughput against the read fraction"
     costs: dict[str, Comparison] = {}
@@ -135,10 +135,10 @@ def say_costliest(curves: Sequence[AccessCurve]) -> str:
     low = costs[worst].low
     if low is None or low <= max(1.0, *others):
         return f"{subject}: whose writes cost most cannot be told"
-    return f"Writes cost {worst} the most: its reads are {say_times(costs[worst])} as fast"
+    return f"Writes cost {worst} the most: its reads are {format_times(costs[worst])} as fast"
 
 
-def _say_gap(curves: Sequence[AccessCurve]) -> str:
+def _format_gap(curves: Sequence[AccessCurve]) -> str:
     """Say how much faster local is than through a server, for reads alone and writes alone.
 
     The fastest line of each kind stands for it; empty when there is only one kind.
@@ -155,7 +155,7 @@ def _say_gap(curves: Sequence[AccessCurve]) -> str:
         )
         if local and remote:
             ratio = compare(_fastest(local), _fastest(remote), candidates=len(local + remote))
-            said.append(f"{say_times(ratio)} with {what}")
+            said.append(f"{format_times(ratio)} with {what}")
     if not said:
         return ""
     return f"The fastest local line over the fastest through a server: {join_words(said)}."
@@ -185,7 +185,7 @@ _TICKS = [2.0**power for power in range(0, 60, 2)]
 def cache_bytes_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
     """Draw the sizes in bytes; as points on a log scale where bars would hide the small ones."""
     rows = [
-        bar(name, known, say_bytes(known))
+        bar(name, known, format_bytes_ci(known))
         for size in sizes
         for name, known in _by_kind(size, size.bytes, size.writes_bytes)
     ]
@@ -194,7 +194,7 @@ def cache_bytes_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
         lambda best: f"The largest page cache has {format_bytes(best['x'])}: {best['name']}",
         "Bytes of page cache",
     )
-    subtitle = f"Where the page cache ends. {_say_source(sizes)}Bars: 95% intervals."
+    subtitle = f"Where the page cache ends. {_format_source(sizes)}Bars: 95% intervals."
     found = [float(row["x"]) for row in rows]
     if wants_log(min(found), max(found)):
         axis = alt.Axis(
@@ -220,7 +220,7 @@ def cache_share_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
         of = format_bytes(size.memory_bytes or 0)
         for name, known in _by_kind(size, size.share, size.writes_share):
             named = f"{name} (capped)" if size.capped else name
-            rows.append(bar(named, _hundredfold(known), f"{say_share(known)} of {of}"))
+            rows.append(bar(named, _hundredfold(known), f"{format_share(known)} of {of}"))
     capped = " Capped: of the memory cap it ran under." if any(s.capped for s in sizes) else ""
     axis = alt.Axis(
         title="Effective page cache (% of memory)", format=",~r", values=[0, 25, 50, 75, 100]
@@ -232,7 +232,7 @@ def cache_share_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
         ),
         "Share of memory as page cache",
     )
-    return bars(rows, axis, title, f"{_say_source(sizes)}Bars: 95% intervals.{capped}")
+    return bars(rows, axis, title, f"{_format_source(sizes)}Bars: 95% intervals.{capped}")
 
 
 def _by_kind(
@@ -257,7 +257,7 @@ def _apart(one: Interval, other: Interval) -> bool:
     return one.low > other.high or other.low > one.high
 
 
-def _say_source(sizes: Sequence[CacheSize]) -> str:
+def _format_source(sizes: Sequence[CacheSize]) -> str:
     """Say which sizes come from studies, where some do."""
     studied = sum(size.studied for size in sizes)
     if studied == 0:
@@ -393,7 +393,10 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     if any(row["guess"] for row in drawn):
         subtitle += " *: extrapolated."
     return finish(
-        layers, words.say_score(a, b, rows), subtitle, (WIDE_PX, _RATIO_ROW_PX * max(2, len(drawn)))
+        layers,
+        words.format_score(a, b, rows),
+        subtitle,
+        (WIDE_PX, _RATIO_ROW_PX * max(2, len(drawn))),
     )
 
 
@@ -402,15 +405,15 @@ def _ratio_row(row: ComparedWorkload) -> Row:
     said = {"a": f"{row.a} is faster", "b": f"{row.b} is faster", "inconclusive": "inconclusive"}
     guess = any(found.code == "extrapolated" for found in row.findings)
     return {
-        "title": words.say_title(row.title, row.workload) + ("*" if guess else ""),
+        "title": words.format_title(row.title, row.workload) + ("*" if guess else ""),
         "guess": guess,
-        "workload": say_workload(row.workload),
+        "workload": format_workload(row.workload),
         "x": row.ratio.value,
         "low": row.ratio.low,
         "high": row.ratio.high,
-        "said": words.say_ratio(row.ratio),
-        "a": say_rate(row.a_mb_s) if row.a_mb_s else "not known",
-        "b": say_rate(row.b_mb_s) if row.b_mb_s else "not known",
+        "said": words.format_ratio(row.ratio),
+        "a": format_rate_ci(row.a_mb_s) if row.a_mb_s else "not known",
+        "b": format_rate_ci(row.b_mb_s) if row.b_mb_s else "not known",
         "verdict": said[row.verdict],
     }
 
@@ -457,7 +460,7 @@ def _common_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
 def _reads_chart(rates: Sequence[CommonRate], place: str, size: str) -> alt.LayerChart:
     """Bars of reads at the common size from one place (CP93 Figs. 2 and 3)."""
     rows = [
-        bar(rate.name + ("*" if rate.extrapolated else ""), known, say_rate(known))
+        bar(rate.name + ("*" if rate.extrapolated else ""), known, format_rate_ci(known))
         for rate in rates
         if (known := rate.throughput_mb_s) is not None
     ]
@@ -490,8 +493,8 @@ def _curves_chart(
             "low": point.throughput_mb_s.low,
             "high": point.throughput_mb_s.high,
             "system": called[curve.name],
-            "where": say_value(parameter, point.x),
-            "rate": say_rate(point.throughput_mb_s),
+            "where": format_value(parameter, point.x),
+            "rate": format_rate_ci(point.throughput_mb_s),
         }
         for curve in curves
         for point in curve.points

@@ -34,7 +34,7 @@ from leadline.terminal.options import (
     with_group,
 )
 from leadline.terminal.talk import put_json, show, talk
-from leadline.terminal.tell import require_directory, say_study
+from leadline.terminal.tell import format_study, require_directory
 from leadline.terminal.watch import Teller
 
 EXIT_GATE = 4
@@ -190,7 +190,7 @@ def command(
     systems = named_systems(store, surveys, model=model, extrapolate=extrapolate)
     document = compare_stored(store, systems, asked, Teller(lambda *_: None))
     if not json:
-        compared = [say_study(SURVEY.said, each.predictor.survey.start) for each in systems]
+        compared = [format_study(SURVEY.said, each.predictor.survey.start) for each in systems]
         show("comparison of " + "\n  and of ".join(compared) + "\n")
     _answer(document, files, json=json)
 

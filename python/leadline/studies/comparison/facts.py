@@ -214,8 +214,8 @@ def access_curves(systems: Sequence[Named]) -> tuple[AccessCurve, ...]:
         found.append(
             AccessCurve(
                 name=system.name,
-                through=say_protocol(survey.start),
-                discipline=say_waits(survey.start),
+                through=format_protocol(survey.start),
+                discipline=format_waits(survey.start),
                 level=region.name,
                 curve=curve,
             )
@@ -228,7 +228,7 @@ def first_level(survey: Survey) -> Region | None:
     return survey.regions[0] if survey.regions else None
 
 
-def say_protocol(start: SurveyStart) -> str | None:
+def format_protocol(start: SurveyStart) -> str | None:
     """Name the protocol to the server; None when the files are local."""
     if start.target.startswith(NFS):
         return "NFS"
@@ -237,7 +237,7 @@ def say_protocol(start: SurveyStart) -> str | None:
     return str(told) if told else None
 
 
-def say_waits(start: SurveyStart) -> str:
+def format_waits(start: SurveyStart) -> str:
     """Say what a write waits for, in the words of the way it takes."""
     if not start.target.startswith(NFS):
         return start.access.discipline

@@ -9,7 +9,7 @@ from leadline.charts.embedding import page_parts, render_page
 from leadline.charts.paged import Sheet, paged_pdf
 from leadline.charts.saving import Forms
 from leadline.record.comparison import ComparedWorkload, SystemsComparison
-from leadline.record.wording import say_rate, say_workload
+from leadline.record.wording import format_rate_ci, format_workload
 from leadline.studies.comparison import text as words
 from leadline.studies.comparison.charts import comparison_charts, missing_charts
 
@@ -29,7 +29,7 @@ def render_comparison_html(document: SystemsComparison) -> str:
         pairs=_pairs(document),
         currency=words.currency(document),
         price_unit=words.PRICE_UNIT,
-        chance=words.say_chance(document),
+        chance=words.format_chance(document),
         notes=document.notes,
         gate=words.gate_lines(document.gate) if document.gate else [],
         gate_failed=document.gate is not None and document.gate.failed,
@@ -47,7 +47,7 @@ def _contenders(document: SystemsComparison) -> list[dict[str, str]]:
             "target": each.target,
             "started": each.started_at[:10],
             "model": each.model,
-            "price": words.say_price(document, index),
+            "price": words.format_price(document, index),
         }
         for index, each in enumerate(document.contenders)
     ]
@@ -59,7 +59,7 @@ def _pairs(document: SystemsComparison) -> list[dict[str, Any]]:
         {
             "a": a,
             "b": b,
-            "score": words.say_score(a, b, rows),
+            "score": words.format_score(a, b, rows),
             "chart": f"ratios-{names.index(a) + 1}-{names.index(b) + 1}",
             "priced": any(row.per_price_ratio is not None for row in rows),
             "rows": [_row(row) for row in rows],
@@ -70,15 +70,15 @@ def _pairs(document: SystemsComparison) -> list[dict[str, Any]]:
 
 def _row(row: ComparedWorkload) -> dict[str, Any]:
     return {
-        "title": words.say_title(row.title, row.workload),
-        "workload": say_workload(row.workload),
-        "a": say_rate(row.a_mb_s) if row.a_mb_s else "not known",
-        "b": say_rate(row.b_mb_s) if row.b_mb_s else "not known",
-        "ratio": words.say_ratio(row.ratio),
-        "verdict": words.say_verdict(row),
-        "a_price": words.say_per_price(row.a_mb_s_per_price),
-        "b_price": words.say_per_price(row.b_mb_s_per_price),
-        "price_ratio": words.say_ratio(row.per_price_ratio),
+        "title": words.format_title(row.title, row.workload),
+        "workload": format_workload(row.workload),
+        "a": format_rate_ci(row.a_mb_s) if row.a_mb_s else "not known",
+        "b": format_rate_ci(row.b_mb_s) if row.b_mb_s else "not known",
+        "ratio": words.format_ratio(row.ratio),
+        "verdict": words.format_verdict(row),
+        "a_price": words.format_per_price(row.a_mb_s_per_price),
+        "b_price": words.format_per_price(row.b_mb_s_per_price),
+        "price_ratio": words.format_ratio(row.per_price_ratio),
         "doubts": list(map(str, row.findings)),
     }
 
@@ -110,13 +110,13 @@ def save_comparison(document: SystemsComparison, path: Path) -> None:
 def _pdf(document: SystemsComparison) -> bytes:
     names = [each.name for each in document.contenders]
     surveys = [f"{each.name}: {each.survey_id[:8]}" for each in document.contenders]
-    scores = [f"{words.say_score(a, b, rows)}." for a, b, rows in words.pair_groups(document)]
+    scores = [f"{words.format_score(a, b, rows)}." for a, b, rows in words.pair_groups(document)]
     gate = words.gate_lines(document.gate) if document.gate else []
     return paged_pdf(
         Sheet(
             " against ".join(names),
             " · ".join(surveys),
-            [*scores, *gate, words.say_chance(document), *document.notes],
+            [*scores, *gate, words.format_chance(document), *document.notes],
             words.survey_doubts(document),
             comparison_charts(document),
             list(missing_charts(document).values()),

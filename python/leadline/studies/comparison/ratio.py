@@ -18,7 +18,7 @@ import numpy as np
 from leadline.errors import LeadlineError
 from leadline.record import Interval, Prediction, Workload
 from leadline.record.comparison import Gate, GateFailure, Price, Verdict
-from leadline.record.wording import say_workload
+from leadline.record.wording import format_workload
 from leadline.stats import pooled_noise
 from leadline.stats.intervals import CONFIDENCE, student_cdf, student_t
 
@@ -238,13 +238,13 @@ def judge(slower_frac: float, judged: Sequence[Judged]) -> Gate:
     failures, undecided = [], []
     for item, ratio in zip(judged, ratios, strict=True):
         if ratio is None:
-            undecided.append(item.title or say_workload(item.workload))
+            undecided.append(item.title or format_workload(item.workload))
         elif next(adjusted) < ALPHA:
             failures.append(
                 GateFailure(title=item.title, workload=item.workload, new_over_old=ratio.interval())
             )
         elif (ratio.interval().low or 0.0) < limit:
-            undecided.append(item.title or say_workload(item.workload))
+            undecided.append(item.title or format_workload(item.workload))
     return Gate(
         slower_frac=slower_frac,
         failed=bool(failures),

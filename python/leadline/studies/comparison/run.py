@@ -27,8 +27,8 @@ from leadline.record import EngineResult, Measurement, Status, Workload, derive_
 from leadline.record.comparison import SystemsComparison
 from leadline.record.finding import Finding, Severity, within
 from leadline.record.measurement import MEASUREMENT, MeasurementStart
-from leadline.record.study import Took
-from leadline.record.wording import say_workload
+from leadline.record.study import ElapsedAnswer
+from leadline.record.wording import format_workload
 from leadline.store import Keeper, Store
 from leadline.studies.comparison.contenders import Named, disturbance_of
 from leadline.studies.comparison.document import (
@@ -67,7 +67,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasureOptions:
     """How to measure."""
 
     passes: int
@@ -79,7 +79,7 @@ class Asked:
 def measure_in_turns(
     systems: Sequence[Opened],
     workloads: Sequence[Workload],
-    asked: Asked,
+    asked: MeasureOptions,
     store: Keeper,
     *,
     on_reading: Callable[[str, Workload, int], None] = lambda *_: None,
@@ -146,7 +146,7 @@ class _Diary:
         status = Status.DONE if kind is None else Status.STOPPED
         for study, points in self._points.items():
             wall_s = sum(point.result.total_s for point in points)
-            self._store.end(study, Took(wall_s=wall_s), status)
+            self._store.end(study, ElapsedAnswer(wall_s=wall_s), status)
 
     def read(self, system: Opened, work: Workload, seed: int, limits: Limits) -> EngineResult:
         """Measure, and keep it before anything else is done."""
@@ -291,7 +291,7 @@ def compare_stored(
     return compare_systems(systems, terms)
 
 
-def _turns(systems: Sequence[Named], asked: ComparisonAsked) -> Asked:
+def _turns(systems: Sequence[Named], asked: ComparisonAsked) -> MeasureOptions:
     virtual = all(system.predictor.survey.start.simulated for system in systems)
     seconds = asked.seconds or (VIRTUAL_SECONDS if virtual else SECONDS)
     limits = Limits(
@@ -300,14 +300,14 @@ def _turns(systems: Sequence[Named], asked: ComparisonAsked) -> Asked:
         measure_s_max=seconds,
         accuracy=0.005,
     )
-    return Asked(asked.passes, limits, lambda number: derive_seed(asked.seed, number))
+    return MeasureOptions(asked.passes, limits, lambda number: derive_seed(asked.seed, number))
 
 
 def measure_now(
     store: Store,
     systems: Sequence[Named],
     workloads: Sequence[Workload],
-    asked: Asked,
+    asked: MeasureOptions,
     watcher: Watcher,
 ) -> Mapping[Workload, Readings]:
     """Measure workloads on the very systems that were surveyed, interleaved."""
@@ -340,7 +340,7 @@ def measure_now(
         )
 
         def on_reading(name: str, workload: Workload, turn: int) -> None:
-            watcher.say(f"  pass {turn + 1}: {name}, {say_workload(workload)}")
+            watcher.say(f"  pass {turn + 1}: {name}, {format_workload(workload)}")
 
         found = measure_in_turns(opened, workloads, asked, store, on_reading=on_reading)
     return {readings.workload: readings for readings in found}

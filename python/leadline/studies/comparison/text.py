@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.charts.terminal import Terminal, on_terminal
-from leadline.inert import printable
 from leadline.record import Interval, Workload, WritePolicy
 from leadline.record.application.comparison import ApplicationComparison, ApplicationPair
 from leadline.record.application.prediction import ApplicationPrediction
@@ -26,33 +25,34 @@ from leadline.record.comparison import (
 )
 from leadline.record.finding import Finding
 from leadline.record.wording import (
-    say_bytes,
-    say_count,
-    say_interval,
-    say_number,
-    say_rate,
-    say_workload,
+    format_bytes_ci,
+    format_count,
+    format_interval,
+    format_number,
+    format_rate_ci,
+    format_workload,
 )
-from leadline.studies.facts import say_fact
-from leadline.units import format_rate, format_seconds, say_percent
+from leadline.sanitize import printable
+from leadline.studies.facts import format_fact
+from leadline.units import format_percent, format_rate, format_seconds
 
 PRICE_UNIT = 1000
 """MB/s are told for so much money: one unit of it buys too few."""
 
 
-def say_title(title: str | None, workload: Workload) -> str:
+def format_title(title: str | None, workload: Workload) -> str:
     """Write a workload's name, or its parameters when it has none."""
-    return (title or say_workload(workload)).replace("_", " ")
+    return (title or format_workload(workload)).replace("_", " ")
 
 
-def say_ratio(ratio: Interval | None) -> str:
+def format_ratio(ratio: Interval | None) -> str:
     """Write `×3.1 (2.9 to 3.3)`."""
     if ratio is None:
         return "not known"
-    return f"×{say_interval(ratio, say_number)}"
+    return f"×{format_interval(ratio, format_number)}"
 
 
-def say_verdict(pair: ComparedWorkload) -> str:
+def format_verdict(pair: ComparedWorkload) -> str:
     """Write who is faster; where many questions took a verdict away, what it said alone."""
     if pair.ratio is None:
         return "not known"
@@ -63,13 +63,13 @@ def say_verdict(pair: ComparedWorkload) -> str:
     return text
 
 
-def say_per_price(rate: Interval | None) -> str:
+def format_per_price(rate: Interval | None) -> str:
     """Write MB/s for PRICE_UNIT units of money with its interval."""
     if rate is None:
         return "not known"
     ends = (rate.low, rate.high)
     low, high = (None if end is None else end * PRICE_UNIT for end in ends)
-    return say_rate(Interval(rate.value * PRICE_UNIT, low, high, rate.n))
+    return format_rate_ci(Interval(rate.value * PRICE_UNIT, low, high, rate.n))
 
 
 def marks(pair: ComparedWorkload) -> str:
@@ -86,16 +86,16 @@ def pair_groups(document: SystemsComparison) -> list[tuple[str, str, list[Compar
     return [(a, b, rows) for (a, b), rows in groups.items()]
 
 
-def say_score(a: str, b: str, rows: Sequence[ComparedWorkload]) -> str:
+def format_score(a: str, b: str, rows: Sequence[ComparedWorkload]) -> str:
     """Write `7 workloads: hp-730 faster 3, convex faster 2, inconclusive 2`."""
     count = Counter("not comparable" if row.ratio is None else row.verdict for row in rows)
     parts = [f"{a} faster {count['a']}", f"{b} faster {count['b']}"]
     others = ("inconclusive", "not comparable")
     parts += [f"{what} {count[what]}" for what in others if count[what]]
-    return f"{say_count(len(rows), 'workload')}: {', '.join(parts)}"
+    return f"{format_count(len(rows), 'workload')}: {', '.join(parts)}"
 
 
-def say_withheld(rows: Sequence[ComparedWorkload], *, brief: bool = False) -> list[str]:
+def format_withheld(rows: Sequence[ComparedWorkload], *, brief: bool = False) -> list[str]:
     """Write why verdicts are withheld, each reason once, behind the workloads it holds of.
 
     Args:
@@ -108,16 +108,16 @@ def say_withheld(rows: Sequence[ComparedWorkload], *, brief: bool = False) -> li
         for found in row.withheld:
             code = f"{found.where}: {found.code} (leadline explain {found.code})"
             told = titles.setdefault(code if brief else str(found), [])
-            told.append(say_title(row.title, row.workload))
+            told.append(format_title(row.title, row.workload))
     return [f"{', '.join(names)}: {reason}" for reason, names in titles.items()]
 
 
 def fact_cells(difference: FactDifference) -> list[str]:
     """Return one cell per system."""
-    return [say_fact(value, difference.unit) for value in difference.values]
+    return [format_fact(value, difference.unit) for value in difference.values]
 
 
-def say_chance(document: SystemsComparison) -> str:
+def format_chance(document: SystemsComparison) -> str:
     """Write what the verdicts together stand for."""
     count = document.verdicts
     if count <= 1:
@@ -145,8 +145,8 @@ def cache_rows(document: SystemsComparison) -> list[tuple[str, str, str, str, li
     return [
         (
             size.name,
-            say_bytes(size.bytes) if size.bytes else "none found",
-            _say_writes(size),
+            format_bytes_ci(size.bytes) if size.bytes else "none found",
+            _format_writes(size),
             f"{size.policy} ({'study' if size.studied else 'survey'})",
             list(size.evidence),
         )
@@ -155,18 +155,18 @@ def cache_rows(document: SystemsComparison) -> list[tuple[str, str, str, str, li
     ]
 
 
-def _say_writes(size: CacheSize) -> str:
+def _format_writes(size: CacheSize) -> str:
     if size.policy is WritePolicy.THROUGH:
         return "none: they go through"
-    return say_bytes(size.writes_bytes) if size.writes_bytes else "not told apart"
+    return format_bytes_ci(size.writes_bytes) if size.writes_bytes else "not told apart"
 
 
 def gate_lines(gate: Gate) -> list[str]:
     """Return the gate's answer, the failures first."""
-    limit = say_percent(gate.slower_frac)
+    limit = format_percent(gate.slower_frac)
     lines = [
-        f"slower: {say_title(item.title, item.workload)}, new over old "
-        f"{say_ratio(item.new_over_old)}"
+        f"slower: {format_title(item.title, item.workload)}, new over old "
+        f"{format_ratio(item.new_over_old)}"
         for item in gate.failures
     ]
     if gate.undecided:
@@ -184,7 +184,7 @@ def currency(document: SystemsComparison) -> str | None:
     return (prices[0].currency or "money") if prices else None
 
 
-def say_price(document: SystemsComparison, index: int) -> str:
+def format_price(document: SystemsComparison, index: int) -> str:
     """Write a contender's price."""
     price = document.contenders[index].price
     if price is None:
@@ -211,15 +211,15 @@ def render_comparison(terminal: Terminal, document: SystemsComparison) -> Iterat
         yield terminal.table(heads, [row[:4] for row in caches])
     yield from terminal.warnings(survey_doubts(document))
     for a, b, rows in pair_groups(document):
-        yield terminal.text(say_score(a, b, rows), "bold")
+        yield terminal.text(format_score(a, b, rows), "bold")
         if told := [row for row in rows if terminal.verbose or row.ratio is not None]:
             yield _ratios(terminal, a, b, told)
         if any(row.per_price_ratio is not None for row in rows):
             yield _prices(terminal, document, a, b, rows)
-        for line in say_withheld(rows, brief=not terminal.verbose):
+        for line in format_withheld(rows, brief=not terminal.verbose):
             yield terminal.text(line, "yellow")
     notes = document.notes if terminal.verbose else ()
-    yield from map(terminal.text, (say_chance(document), *notes))
+    yield from map(terminal.text, (format_chance(document), *notes))
     yield from terminal.sentences(gate_lines(document.gate) if document.gate else ())
 
 
@@ -235,15 +235,15 @@ def _facts(terminal: Terminal, document: SystemsComparison) -> Table:
 
 def _ratios(terminal: Terminal, a: str, b: str, rows: Sequence[ComparedWorkload]) -> Table:
     marked = any(row.findings for row in rows)
-    rate = say_rate if terminal.verbose else _brief_rate
+    rate = format_rate_ci if terminal.verbose else _brief_rate
     heads = ["Workload", a, b, f"{a} / {b} (95% CI)", "Verdict", *(["Warnings"] if marked else [])]
     cells = [
         [
-            say_title(row.title, row.workload),
+            format_title(row.title, row.workload),
             rate(row.a_mb_s) if row.a_mb_s else "not known",
             rate(row.b_mb_s) if row.b_mb_s else "not known",
-            say_ratio(row.ratio),
-            say_verdict(row),
+            format_ratio(row.ratio),
+            format_verdict(row),
             *([marks(row)] if marked else []),
         ]
         for row in rows
@@ -264,15 +264,15 @@ def _prices(
     rows: Sequence[ComparedWorkload],
 ) -> Table:
     names = [each.name for each in document.contenders]
-    prices = [say_price(document, names.index(name)) for name in (a, b)]
+    prices = [format_price(document, names.index(name)) for name in (a, b)]
     money = f"for {PRICE_UNIT} {currency(document)}"
     heads = ["Workload", f"{a} {money}", f"{b} {money}", f"{a} / {b} (95% CI)"]
     cells = [
         [
-            say_title(row.title, row.workload),
-            say_per_price(row.a_mb_s_per_price),
-            say_per_price(row.b_mb_s_per_price),
-            say_ratio(row.per_price_ratio),
+            format_title(row.title, row.workload),
+            format_per_price(row.a_mb_s_per_price),
+            format_per_price(row.b_mb_s_per_price),
+            format_ratio(row.per_price_ratio),
         ]
         for row in rows
     ]
@@ -298,8 +298,8 @@ def render_application_comparison(
         [
             (
                 f"{pair.a} / {pair.b}",
-                say_ratio(pair.io_ratio),
-                say_ratio(pair.elapsed_ratio),
+                format_ratio(pair.io_ratio),
+                format_ratio(pair.elapsed_ratio),
                 _verdict(pair),
             )
             for pair in document.pairs
@@ -320,14 +320,14 @@ def render_application_comparison(
 
 def _io(found: ApplicationPrediction) -> str:
     least = "at least " if found.io_at_least else ""
-    return least + say_interval(found.io_s, format_seconds)
+    return least + format_interval(found.io_s, format_seconds)
 
 
 def _elapsed(found: ApplicationPrediction) -> str:
     if found.elapsed_s is None:
         return "not known"
     least = "at least " if found.io_at_least else ""
-    return least + say_interval(found.elapsed_s, format_seconds)
+    return least + format_interval(found.elapsed_s, format_seconds)
 
 
 def _missing(found: ApplicationPrediction) -> str:
@@ -358,14 +358,14 @@ def junit_xml(document: SystemsComparison) -> bytes:
     suite = Xml.Element("testsuite", name=f"leadline compare {old} {new}")
     skipped = 0
     for pair in document.pairs:
-        title = printable(say_title(pair.title, pair.workload))
+        title = printable(format_title(pair.title, pair.workload))
         case = Xml.SubElement(suite, "testcase", classname=f"{new} against {old}", name=title)
         said = _said(pair)
         failed = failures.get(pair.workload)
         if failed is not None:
-            message = f"{new} is slower: new over old {say_ratio(failed.new_over_old)}"
+            message = f"{new} is slower: new over old {format_ratio(failed.new_over_old)}"
             Xml.SubElement(case, "failure", message=message, type="slower").text = said
-        elif pair.ratio is None or (pair.title or say_workload(pair.workload)) in undecided:
+        elif pair.ratio is None or (pair.title or format_workload(pair.workload)) in undecided:
             skipped += 1
             Xml.SubElement(case, "skipped", message=f"inconclusive: {said}")
         else:
@@ -378,9 +378,9 @@ def junit_xml(document: SystemsComparison) -> bytes:
 
 def _said(pair: ComparedWorkload) -> str:
     parts = [
-        f"{pair.a} {say_rate(pair.a_mb_s) if pair.a_mb_s else 'not known'}",
-        f"{pair.b} {say_rate(pair.b_mb_s) if pair.b_mb_s else 'not known'}",
-        f"{pair.a} / {pair.b} {say_ratio(pair.ratio)}",
+        f"{pair.a} {format_rate_ci(pair.a_mb_s) if pair.a_mb_s else 'not known'}",
+        f"{pair.b} {format_rate_ci(pair.b_mb_s) if pair.b_mb_s else 'not known'}",
+        f"{pair.a} / {pair.b} {format_ratio(pair.ratio)}",
         *map(str, pair.findings),
     ]
     return printable("; ".join(parts))
@@ -394,7 +394,7 @@ def markdown(document: SystemsComparison) -> str:
 def _lines(document: SystemsComparison) -> Iterator[str]:
     gate = document.gate
     if gate is not None:
-        verdict, limit = "failed" if gate.failed else "passed", say_percent(gate.slower_frac)
+        verdict, limit = "failed" if gate.failed else "passed", format_percent(gate.slower_frac)
         yield f"**Gate {verdict}** (slower by more than {limit} fails)"
         yield from (f"- {_plain(line)}" for line in gate_lines(gate)[1:])
         yield ""
@@ -404,11 +404,11 @@ def _lines(document: SystemsComparison) -> Iterator[str]:
         yield "|---|---|---|---|---|"
         for pair in pairs:
             cells = [
-                say_title(pair.title, pair.workload),
-                say_rate(pair.a_mb_s) if pair.a_mb_s else "not known",
-                say_rate(pair.b_mb_s) if pair.b_mb_s else "not known",
-                say_ratio(pair.ratio),
-                say_verdict(pair),
+                format_title(pair.title, pair.workload),
+                format_rate_ci(pair.a_mb_s) if pair.a_mb_s else "not known",
+                format_rate_ci(pair.b_mb_s) if pair.b_mb_s else "not known",
+                format_ratio(pair.ratio),
+                format_verdict(pair),
             ]
             yield "| " + " | ".join(map(_plain, cells)) + " |"
         yield ""

@@ -12,13 +12,13 @@ from leadline.engine import Target
 from leadline.record.files import FILES, FilesCell, FilesStart, FilesStudy
 from leadline.record.job import TEST_RUNS_MAX
 from leadline.record.jobs.file_test import KBYTE
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.store import Store, StoreError
 from leadline.studies.conduct import conduct
 from leadline.studies.files.plan import CHOICES, FilesRefused, plan_cells
-from leadline.studies.files.run import RUNS, Asked, CellDone, PlainFiles, load_files
+from leadline.studies.files.run import RUNS, CellDone, FilesOptions, PlainFiles, load_files
 from leadline.studies.registry import KINDS
-from leadline.studies.resume import say_kept
+from leadline.studies.resume import format_kept
 from leadline.terminal.context import Context
 from leadline.terminal.options import (
     Json,
@@ -131,7 +131,7 @@ def command(
     require_output(output, kind)
     targets = [Target.parse(directory) for directory in directories]
     cells = plan_cells(targets, CHOICES if filesystems is None else filesystems, block_sizes or ())
-    asked = Asked(
+    asked = FilesOptions(
         system=name or targets[0].name,
         cells=cells,
         budget_s=budget,
@@ -167,11 +167,11 @@ class _Teller(Teller):
         with suppress(StoreError):  # refused before anything was kept
             done = load_files(store, start.study_id).cells_done
             if done:
-                talk(say_kept(done, len(start.cells), start.study_id, what="columns"))
+                talk(format_kept(done, len(start.cells), start.study_id, what="columns"))
 
 
 def _kept_options(
-    stored: FilesStudy, asked: Asked, file_bytes: int | None
+    stored: FilesStudy, asked: FilesOptions, file_bytes: int | None
 ) -> dict[str, tuple[bool, str]]:
     start, size = stored.start, stored.file_bytes
     asked_columns, columns = (
@@ -197,7 +197,7 @@ def _tell_plan(start: FilesStart, done: int) -> None:
         f"can be measured{kept}; ends within {format_seconds(start.budget_s)}"
     )
     for why in dict.fromkeys(cell.missing for cell in start.cells if cell.missing):
-        columns = [_say_cell(cell) for cell in start.cells if cell.missing == why]
+        columns = [_format_cell(cell) for cell in start.cells if cell.missing == why]
         talk(f"  n.m. {'; '.join(columns)}: {why}")
 
 
@@ -210,11 +210,11 @@ def _tell_cell(done: CellDone) -> None:
         if row.kbytes_s is not None
     ]
     why = next((row.missing for row in done.rows if row.missing), "")
-    talk(f"  {done.done:>2} of {done.of}  {_say_cell(done.cell)}: {', '.join(said) or why}")
+    talk(f"  {done.done:>2} of {done.of}  {_format_cell(done.cell)}: {', '.join(said) or why}")
 
 
-def _say_cell(cell: FilesCell) -> str:
+def _format_cell(cell: FilesCell) -> str:
     system = cell.system
     block = f" {format_bytes(system.block_bytes)}" if system.block_bytes else ""
     made = "" if system.made else "existing "
-    return f"{made}{system.fs}{block}, {say_count(cell.drives, 'drive')}"
+    return f"{made}{system.fs}{block}, {format_count(cell.drives, 'drive')}"

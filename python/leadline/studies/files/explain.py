@@ -17,9 +17,9 @@ from leadline.record import Interval
 from leadline.record.files import FilesRow, FilesStudy
 from leadline.record.finding import Finding
 from leadline.record.jobs.file_test import FILE_PROGRAMS, KBYTE, FileProgram
-from leadline.record.wording import join_words, say_number, say_rate
+from leadline.record.wording import format_number, format_rate_ci, join_words
 from leadline.studies.files.plan import rate_noise, ratio
-from leadline.units import format_bytes, say_ci, say_span
+from leadline.units import format_bytes, format_ci, format_span
 
 CPU_BOUND_PERCENT = 90.0
 """KM83 §5 calls programs at 96 to 100% "CPU limited"; of one processor, for one program."""
@@ -48,7 +48,7 @@ def explain_files(study: FilesStudy) -> FilesStudy:
     return msgspec.structs.replace(study, sentences=tuple(told), findings=_findings(study))
 
 
-def say_system(row: FilesRow) -> str:
+def format_system(row: FilesRow) -> str:
     """Write `ext4 with 4 KiB blocks`, and that it was there where it was."""
     block = f" with {format_bytes(row.block_bytes)} blocks" if row.block_bytes else ""
     return f"{row.fs}{block}" if row.made else f"the existing {row.fs}"
@@ -64,8 +64,10 @@ def mb_s(kbytes_s: Interval) -> Interval:
 def _rates(rows: Sequence[FilesRow]) -> list[str]:
     first = next((row for row in rows if row.drives == 1), rows[0])
     own = [row for row in rows if _system(row) == _system(first) and row.drives == first.drives]
-    said = [f"{row.test} runs at {say_rate(mb_s(row.kbytes_s))}" for row in own if row.kbytes_s]
-    return [f"On {say_system(first)}, {_count(first.drives)}: {join_words(said)}."]
+    said = [
+        f"{row.test} runs at {format_rate_ci(mb_s(row.kbytes_s))}" for row in own if row.kbytes_s
+    ]
+    return [f"On {format_system(first)}, {_count(first.drives)}: {join_words(said)}."]
 
 
 def _limits(rows: Sequence[FilesRow], *, paper: bool) -> list[str]:
@@ -156,9 +158,9 @@ def _request_sizes(rows: Sequence[FilesRow], size: int) -> list[str]:
             assert noise is not None  # noqa: S101 - there is a pair
             times = ratio(row, other, noise, size, confidence=_joint(len(changes)))
             if _decided(times):
-                said.append(f"{_times(times)} the rate on {say_system(row)}")
+                said.append(f"{_times(times)} the rate on {format_system(row)}")
             else:
-                open_systems.append(say_system(row))
+                open_systems.append(format_system(row))
         if len(open_systems) == len(changes) > 1:
             open_systems = ["any file system"]
         told += _said(what, said, open_systems)
@@ -180,7 +182,7 @@ def _drives(rows: Sequence[FilesRow], size: int) -> list[str]:
         if not _decided(times):
             open_pairs.append(row)
             continue
-        said.append(f"{row.test} {_times(times)} on {say_system(row)}")
+        said.append(f"{row.test} {_times(times)} on {format_system(row)}")
         if times.value < 1:
             slower.append(row)
     if not pairs:
@@ -258,7 +260,7 @@ def _findings(study: FilesStudy) -> tuple[Finding, ...]:
 
 
 def _reason(row: FilesRow) -> str:
-    return f"{row.test} on {say_system(row)}, {_count(row.drives)}: {', '.join(row.suspect)}"
+    return f"{row.test} on {format_system(row)}, {_count(row.drives)}: {', '.join(row.suspect)}"
 
 
 def _said(head: str, said: Sequence[str], undecided: Sequence[str]) -> list[str]:
@@ -274,7 +276,7 @@ def _list(rows: Sequence[FilesRow], among: Sequence[FilesRow]) -> str:
     for test in FILE_PROGRAMS:
         own = [row for row in rows if row.test == test]
         every = {_system(row) for row in among if row.test == test}
-        where = "on " + join_words([say_system(row) for row in own])
+        where = "on " + join_words([format_system(row) for row in own])
         if len(every) > 1 and {_system(row) for row in own} == every:
             where = "on every file system"
         if own:
@@ -284,7 +286,7 @@ def _list(rows: Sequence[FilesRow], among: Sequence[FilesRow]) -> str:
 
 def _percents(low: float, high: float) -> str:
     one, other = f"{low:.0f}%", f"{high:.0f}%"
-    return one if one == other else say_span(one, other)
+    return one if one == other else format_span(one, other)
 
 
 def _system(row: FilesRow) -> tuple[str, int | None, bool]:
@@ -300,10 +302,10 @@ def _count(drives: int) -> str:
 
 
 def _times(times: Interval) -> str:
-    value = f"{say_number(times.value)} times"
+    value = f"{format_number(times.value)} times"
     if times.low is None or times.high is None:
         return value
-    return say_ci(value, say_number(times.low), say_number(times.high))
+    return format_ci(value, format_number(times.low), format_number(times.high))
 
 
 def _decided(times: Interval) -> bool:

@@ -13,10 +13,10 @@ from leadline.charts.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.charts.paged import Sheet, paged_pdf
 from leadline.charts.saving import Forms
 from leadline.charts.theme import SYSTEM_SHAPES
-from leadline.inert import to_csv
 from leadline.record.files import FilesRow, FilesStudy
 from leadline.record.jobs.file_test import FILE_PROGRAMS, KBYTE
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
+from leadline.sanitize import to_csv
 from leadline.store import Store
 from leadline.studies.files.plan import number_rows
 from leadline.studies.files.run import load_files
@@ -24,12 +24,12 @@ from leadline.studies.files.text import (
     NOT_MEASURED,
     SUSPECT,
     TableSection,
+    format_fs,
+    format_how,
+    format_kbytes,
+    format_missing,
+    format_percent_interval,
     headline,
-    say_fs,
-    say_how,
-    say_kbytes,
-    say_missing,
-    say_percent_interval,
     table_lines,
     table_of,
 )
@@ -79,7 +79,7 @@ def _chart(test: str, rows: Sequence[FilesRow]) -> alt.LayerChart:
     ]
     best = max(rows, key=lambda row: row.kbytes_s.value if row.kbytes_s else 0.0)
     rate = best.kbytes_s.value * KBYTE / 1e6 if best.kbytes_s else 0.0
-    title = f"{test}: {format_rate(rate)} at most, on {say_fs(best)}"
+    title = f"{test}: {format_rate(rate)} at most, on {format_fs(best)}"
     height = _HEAD_PX + _ROW_PX * len(systems)
     return finish(layers, title, "All drives together; lines: 95% intervals.", (NARROW_PX, height))
 
@@ -89,14 +89,14 @@ def _point(row: FilesRow) -> dict[str, Any]:
     assert rate is not None  # noqa: S101 - only measured rows are drawn
     scale = KBYTE / 1e6
     return {
-        "system": say_fs(row),
-        "drives": say_count(row.drives, "drive"),
+        "system": format_fs(row),
+        "drives": format_count(row.drives, "drive"),
         "rate": rate.value * scale,
         "low": None if rate.low is None else rate.low * scale,
         "high": None if rate.high is None else rate.high * scale,
-        "said": say_kbytes(rate),
-        "cpu": say_percent_interval(row.cpu_percent),
-        "raw": say_percent_interval(row.raw_percent),
+        "said": format_kbytes(rate),
+        "cpu": format_percent_interval(row.cpu_percent),
+        "raw": format_percent_interval(row.raw_percent),
     }
 
 
@@ -120,8 +120,8 @@ def render_files_html(study: FilesStudy, others: Sequence[FilesStudy] = ()) -> s
         doubted=any(row["doubt"] for row in rows),
         sections=[_section(section) for section in table.sections],
         starred=SUSPECT if any(row.suspect for row in study.rows) else "",
-        how=say_how(study),
-        missing_lines=say_missing(study.rows),
+        how=format_how(study),
+        missing_lines=format_missing(study.rows),
         rows=rows,
         steps=[
             {
@@ -158,13 +158,13 @@ def _section(section: TableSection) -> dict[str, Any]:
 
 def _row(row: FilesRow) -> dict[str, str]:
     return {
-        "fs": say_fs(row),
+        "fs": format_fs(row),
         "drives": str(row.drives),
         "test": row.test,
-        "rate": say_kbytes(row.kbytes_s),
+        "rate": format_kbytes(row.kbytes_s),
         "n": str(row.kbytes_s.n) if row.kbytes_s else "0",
-        "cpu": say_percent_interval(row.cpu_percent),
-        "raw": say_percent_interval(row.raw_percent),
+        "cpu": format_percent_interval(row.cpu_percent),
+        "raw": format_percent_interval(row.raw_percent),
         "doubt": row.missing or "; ".join(row.suspect) or ("" if row.kbytes_s else NOT_MEASURED),
     }
 

@@ -17,7 +17,7 @@ from leadline.record.files import FilesCell, FilesRow, FilesStudy, FileSystemUnd
 from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram, FileRun, FileTestResult
 from leadline.record.workload import Interval, interval_columns
 from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
-from leadline.units import format_bytes, say_percent
+from leadline.units import format_bytes, format_percent
 
 # Which file systems, on how many drives: the columns of KM83's tables, and why some stay empty.
 
@@ -103,6 +103,15 @@ def _require_sense(targets: Sequence[Target], file_systems: Sequence[str]) -> No
     if unknown or not file_systems:
         named = f"{unknown[0]!r} is not known" if unknown else "none was given"
         raise FilesRefused(f"--filesystems: {named}; it takes {', '.join(CHOICES)}")
+    if EXISTING in file_systems:
+        kinds = {target.text: existing_system(target).fs for target in targets}
+        if len(set(kinds.values())) > 1:
+            said = ", ".join(f"{text} is {fs}" for text, fs in kinds.items())
+            raise FilesRefused(
+                f"{said}: the drives of one column need one file system; study each directory by "
+                "itself and put them side by side (leadline report A --with B), or leave "
+                f"'{EXISTING}' out of --filesystems"
+            )
 
 
 # The file's size: so long that neither a cache nor what every file costs decides the result.
@@ -278,16 +287,16 @@ def _doubts(row: FilesRow, file_bytes: int, *, paper: bool) -> tuple[str, ...]:
     cached = [run.cached_share for run in row.kept if run.cached_share is not None]
     cached_doubt = not paper and bool(cached) and max(cached) > CACHED_FRAC_MAX
     if cached_doubt:
-        doubts.append(f"{say_percent(max(cached))} of the file lay in the page cache")
+        doubts.append(f"{format_percent(max(cached))} of the file lay in the page cache")
     read = [run.device_read_bytes for run in row.kept if run.device_read_bytes is not None]
     if not paper and row.test == "read_8192" and not cached_doubt and read:
         share = min(read) / (row.drives * file_bytes)
         if share < 1 - CACHED_FRAC_MAX:
-            doubts.append(f"a block device gave {say_percent(share)} of what was read")
+            doubts.append(f"a block device gave {format_percent(share)} of what was read")
     found = rates(row, file_bytes)
     spread = max(found) / min(found) - 1
     if spread > REPEATABLE_FRAC:
-        doubts.append(f"its runs differ by {say_percent(spread)}")
+        doubts.append(f"its runs differ by {format_percent(spread)}")
     return tuple(doubts)
 
 

@@ -17,10 +17,12 @@ from leadline.engine import (
     TargetRefused,
     host_facts,
     open_file_tests,
+    preflight,
     room_findings,
     target_facts,
 )
 from leadline.engine.file_tests import DirectoryTests, ProgramsAsked
+from leadline.engine.targets.preflight import watch
 from leadline.record import Status, derive_seed, point_id
 from leadline.record.files import (
     FILES,
@@ -34,7 +36,7 @@ from leadline.record.files import (
 )
 from leadline.record.finding import Finding
 from leadline.record.jobs.file_test import FileTestResult
-from leadline.record.study import Said
+from leadline.record.study import TextAnswer
 from leadline.store import Keeper, Store, Stored
 from leadline.studies.conduct import Begun, Study, Watcher
 from leadline.studies.files.explain import explain_files
@@ -64,7 +66,7 @@ def load_files(store: Store, ref: str) -> FilesStudy:
 
 
 def files_study(
-    found: Stored[FilesStart, Said], items: tuple[SizeChosen | CellMeasured, ...]
+    found: Stored[FilesStart, TextAnswer], items: tuple[SizeChosen | CellMeasured, ...]
 ) -> FilesStudy:
     """Return the study that start, items and answer make together."""
     size = next((item for item in items if isinstance(item, SizeChosen)), None)
@@ -92,7 +94,7 @@ _LEAST_S = 0.5
 """With less time left a cell is not begun."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class FilesOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody wants to know."""
 
     system: str
@@ -112,7 +114,7 @@ class CellDone(msgspec.Struct, frozen=True):
     of: int
 
 
-def begin_files(targets: Sequence[Target], asked: Asked) -> FilesStart:
+def begin_files(targets: Sequence[Target], asked: FilesOptions) -> FilesStart:
     """Return what decides the study."""
     facts = host_facts() | target_facts(str(targets[0].path))
     names = [target_facts(str(target.path)).get("device_name") for target in targets]
@@ -187,8 +189,8 @@ class _Study:
         self.document = explain_files(
             msgspec.structs.replace(self.document, status=status, wall_s=self.wall_s)
         )
-        said = {name: getattr(self.document, name) for name in Said.__struct_fields__}
-        self._store.end(self.document.start.study_id, Said(**said), status)
+        said = {name: getattr(self.document, name) for name in TextAnswer.__struct_fields__}
+        self._store.end(self.document.start.study_id, TextAnswer(**said), status)
 
 
 def run_files(
@@ -309,8 +311,8 @@ def _room(study: _Study, tests: FileTests, least_bytes: int) -> tuple[list[Files
     raise TargetRefused(
         f"{start.directories[0]}: there is room for files of {format_bytes(room_bytes)} at most, "
         f"and {format_bytes(least_bytes)} are needed (raw device and images included; 5% of the "
-        "disk, at least 1 GiB, stay free): free some space, raise --max-bytes, or ask for a "
-        "smaller --file-size"
+        "disk, at least 1 GiB, stay free): free some space, ask for a smaller --file-size or fewer "
+        "--filesystems, or raise --max-bytes where that is the limit"
     )
 
 
@@ -349,7 +351,7 @@ class PlainFiles(Study[DirectoryTests, FilesStart, FilesStudy | None]):
     def __init__(
         self,
         targets: Sequence[Target],
-        asked: Asked,
+        asked: FilesOptions,
         *,
         file_bytes: int | None = None,
         max_bytes: int | None = None,
@@ -379,8 +381,14 @@ class PlainFiles(Study[DirectoryTests, FilesStart, FilesStudy | None]):
         return open_file_tests(self._targets, max_bytes=self._max_bytes)
 
     def findings(self, opened: DirectoryTests) -> tuple[Finding, ...]:
-        """Look at the room there is."""
-        return room_findings(opened, self._max_bytes)
+        """Look at the machine, every directory and the room there is."""
+        moment = watch()
+        found = [
+            each
+            for target in self._targets
+            for each in preflight(target, target_facts(str(target.path)), busyness=lambda: moment)
+        ]
+        return (*dict.fromkeys(found), *room_findings(opened, self._max_bytes))
 
     def begin(self, opened: DirectoryTests, findings: tuple[Finding, ...]) -> FilesStart:
         """Plan it."""

@@ -18,12 +18,12 @@ from leadline.charts.terminal import Terminal, on_terminal
 from leadline.record import Interval
 from leadline.record.files import FILES, FilesRow, FilesStudy
 from leadline.record.jobs.file_test import FILE_PROGRAMS
-from leadline.record.wording import join_words, say_count, say_interval, say_rate
-from leadline.studies.files.explain import mb_s, say_system
+from leadline.record.wording import format_count, format_interval, format_rate_ci, join_words
+from leadline.studies.files.explain import format_system, mb_s
 from leadline.studies.files.plan import number_rows
 from leadline.studies.files.run import load_files
 from leadline.studies.registry import Kind
-from leadline.units import format_bytes, say_ci, say_ends
+from leadline.units import format_bytes, format_ci, format_ends
 
 NOT_MEASURED = "n.m."
 SUSPECT = "* this number is to be doubted; the warnings say why."
@@ -199,7 +199,7 @@ def headline(study: FilesStudy) -> str:
     told = [each for each in said if each is not None]
     if not told:
         first = rows[0]
-        return f"{_start(say_system(first))}: {first.test} at {_rate(first)}."
+        return f"{_start(format_system(first))}: {first.test} at {_rate(first)}."
     if len({system for system, _ in told}) == 1:
         told[1:] = [("", does) for _, does in told[1:]]
     return f"{_start(' and '.join(f'{system} {does}'.strip() for system, does in told))}."
@@ -214,14 +214,14 @@ def _fastest(verb: str, rows: Sequence[FilesRow]) -> tuple[str, str] | None:
     low = _known(best).low
     near = [row for row in ordered[1:] if low is None or (_known(row).high or low) >= low]
     if near:
-        names = join_words([say_system(row) for row in (best, *near)])
+        names = join_words([format_system(row) for row in (best, *near)])
         return "", f"which {verb} fastest cannot be told of {names}: {_rate(best)} at most"
     beats = "" if len(ordered) == 1 else f" fastest of {len(ordered)}"
-    return say_system(best), f"{verb}{beats} at {_rate(best)}"
+    return format_system(best), f"{verb}{beats} at {_rate(best)}"
 
 
 def _rate(row: FilesRow) -> str:
-    return say_rate(mb_s(_known(row)), level=True)
+    return format_rate_ci(mb_s(_known(row)), level=True)
 
 
 def _known(row: FilesRow) -> Interval:
@@ -246,13 +246,13 @@ def render_files(terminal: Terminal, study: FilesStudy) -> Iterator[RenderableTy
         return
     yield from map(terminal.fixed, table_lines(table_of(study)))
     yield Text("")
-    yield terminal.text(say_how(study))
+    yield terminal.text(format_how(study))
     measured = [row for row in study.rows if row.kbytes_s is not None]
     if measured:
         yield Text("")
         yield from map(terminal.fixed, _number_lines(measured))
         yield Text("")
-    yield from map(terminal.text, (*study.sentences, *say_missing(study.rows)))
+    yield from map(terminal.text, (*study.sentences, *format_missing(study.rows)))
     yield from terminal.warnings(study.findings)
 
 
@@ -260,7 +260,7 @@ def _brief_table(study: FilesStudy) -> tuple[list[str], list[list[str]]]:
     """Return heads and rows: Kbytes/s and processor time of each program, as the paper has them."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for row in study.rows:
-        system = (say_fs(row), say_count(row.drives, "drive"))
+        system = (format_fs(row), format_count(row.drives, "drive"))
         rows.setdefault(system, {})[row.test] = _cell(row).text()
     tests = list(dict.fromkeys(row.test for row in study.rows))
     cells = [
@@ -269,7 +269,7 @@ def _brief_table(study: FilesStudy) -> tuple[list[str], list[list[str]]]:
     return ["Kbytes/s (CPU)", "", *tests], cells
 
 
-def say_how(study: FilesStudy) -> str:
+def format_how(study: FilesStudy) -> str:
     """Write in which way the numbers came about."""
     start = study.start
     size = format_bytes(study.file_bytes) if study.file_bytes else "no"
@@ -279,7 +279,7 @@ def say_how(study: FilesStudy) -> str:
         else "writes timed until the drive has the data, reads begun with nothing of the file in "
         "the cache"
     )
-    kept = say_count(start.runs - 1, "run")
+    kept = format_count(start.runs - 1, "run")
     why = f" ({study.size_reason})" if study.size_reason else ""
     return (
         f"Files of {size}{why}; {clock}; means of {kept}, after one that was discarded. In "
@@ -288,39 +288,39 @@ def say_how(study: FilesStudy) -> str:
     )
 
 
-def say_missing(rows: Sequence[FilesRow]) -> list[str]:
+def format_missing(rows: Sequence[FilesRow]) -> list[str]:
     """Write once for every reason what was not measured for it."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.missing is not None:
-            name = f"{say_fs(row)}, {say_count(row.drives, 'drive')}"
+            name = f"{format_fs(row)}, {format_count(row.drives, 'drive')}"
             names = reasons.setdefault(row.missing, [])
             if name not in names:
                 names.append(name)
     return [f"{NOT_MEASURED} {'; '.join(names)}: {why}" for why, names in reasons.items()]
 
 
-def say_fs(row: FilesRow) -> str:
+def format_fs(row: FilesRow) -> str:
     """Write `existing ext4 4 KiB`."""
     block = f" {format_bytes(row.block_bytes)}" if row.block_bytes else ""
     return f"{'' if row.made else 'existing '}{row.fs}{block}"
 
 
-def say_percent_interval(share: Interval | None) -> str:
+def format_percent_interval(share: Interval | None) -> str:
     """Write `45% (41 to 49%)`, or `n.m.`."""
     if share is None:
         return NOT_MEASURED
-    return say_interval(share, lambda percent: f"{max(0.0, percent):.3g}%")
+    return format_interval(share, lambda percent: f"{max(0.0, percent):.3g}%")
 
 
-def say_kbytes(rate: Interval | None) -> str:
+def format_kbytes(rate: Interval | None) -> str:
     """Write `490000 [455000, 528000]` Kbytes/s, with three digits each, or `n.m.`."""
     if rate is None:
         return NOT_MEASURED
     value = _three(rate.value)
     if rate.low is None or rate.high is None:
         return f"{value} (no interval)"
-    return say_ci(value, _three(rate.low), _three(rate.high))
+    return format_ci(value, _three(rate.low), _three(rate.high))
 
 
 def _three(value: float) -> str:
@@ -333,8 +333,8 @@ def _number_lines(rows: Sequence[FilesRow]) -> list[str]:
     lines = [_columns(heads)]
     before = None
     for row in rows:
-        if (now := (say_fs(row), row.drives)) != before:
-            lines.append(f"{now[0]}, {say_count(row.drives, 'drive')}")
+        if (now := (format_fs(row), row.drives)) != before:
+            lines.append(f"{now[0]}, {format_count(row.drives, 'drive')}")
             before = now
         rate, raw = row.kbytes_s, row.raw_percent
         cells = (
@@ -368,7 +368,7 @@ def _percent(percent: float) -> str:
 def _span(number: Interval | None, write: Callable[[float], str]) -> str:
     if number is None or number.low is None or number.high is None:
         return "no interval"
-    return say_ends(write(max(0.0, number.low)), write(number.high))
+    return format_ends(write(max(0.0, number.low)), write(number.high))
 
 
 # A study of plain files as JSON.

@@ -18,7 +18,7 @@ from leadline.charts.theme import SYSTEM_SHAPES
 from leadline.record import Measurement
 from leadline.record.finding import Finding
 from leadline.record.measurement import Measured
-from leadline.record.wording import say_rate, say_workload
+from leadline.record.wording import format_rate_ci, format_workload
 from leadline.store import Store
 from leadline.studies.measurement.text import measurement_rows, sentences_of, under_name
 from leadline.units import format_rate, format_seconds
@@ -58,9 +58,9 @@ def rates_chart(study: Measured) -> alt.LayerChart:
     """Draw the throughput of each workload with its interval."""
     rows = [
         bar(
-            name or f"{number}: {say_workload(point.workload)}",
+            name or f"{number}: {format_workload(point.workload)}",
             point.result.throughput_mb_s,
-            say_rate(point.result.throughput_mb_s),
+            format_rate_ci(point.result.throughput_mb_s),
         )
         for number, (name, point) in enumerate(zip(study.names, study.points, strict=True), 1)
     ]
@@ -94,7 +94,7 @@ def response_chart(point: Measurement) -> alt.LayerChart | None:
         for name, at in found
     )
     layers = _response_layers(rows, list(times), log=log)
-    return finish(layers, f"Response times: {said}", say_workload(point.workload), _SIZE)
+    return finish(layers, f"Response times: {said}", format_workload(point.workload), _SIZE)
 
 
 _SIZE = (WIDE_PX, TALL_PX)
@@ -149,8 +149,8 @@ def window_chart(point: Measurement) -> alt.LayerChart | None:
             y=alt.Y("y:Q", axis=alt.Axis(title="Throughput (MB/s)", tickCount=5)),
         )
     )
-    title = f"Throughput from moment to moment: {say_rate(point.result.throughput_mb_s)}"
-    return finish([line], title, say_workload(point.workload), _SIZE)
+    title = f"Throughput from moment to moment: {format_rate_ci(point.result.throughput_mb_s)}"
+    return finish([line], title, format_workload(point.workload), _SIZE)
 
 
 # Measurements as a page: how fast from moment to moment, and everything known of each.
@@ -195,7 +195,9 @@ def measurement_page(study: Measured) -> PlainPage:
         warnings=list(_findings(points)),
         charts=measurement_charts(study),
         tables=[
-            PlainTable(under_name(name, say_workload(point.workload)), (), measurement_rows(point))
+            PlainTable(
+                under_name(name, format_workload(point.workload)), (), measurement_rows(point)
+            )
             for name, point in zip(study.names, points, strict=True)
         ],
         document=list(points),

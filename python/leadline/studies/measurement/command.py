@@ -14,7 +14,7 @@ import typer
 from leadline.engine import Target, granule_bytes, target_facts
 from leadline.fio import FioJobRefused, FioRun, FioWorkload, read_job, write_job
 from leadline.fio.words import USUAL, Typed, read_alone, read_words
-from leadline.late import late
+from leadline.lazy_import import late
 from leadline.outputs import write_whole
 from leadline.record import Access, Arrivals, Status, Workload
 from leadline.record.access import NO_SYNC
@@ -26,7 +26,13 @@ from leadline.record.measurement import (
     MeasurementStart,
     WorkloadAsked,
 )
-from leadline.record.wording import join_words, say_count, say_parameters, say_rate, say_workload
+from leadline.record.wording import (
+    format_count,
+    format_parameters,
+    format_rate_ci,
+    format_workload,
+    join_words,
+)
 from leadline.store import StoreError
 from leadline.studies.conduct import conduct
 from leadline.studies.measurement.plan import (
@@ -38,7 +44,7 @@ from leadline.studies.measurement.plan import (
 )
 from leadline.studies.measurement.run import Measuring
 from leadline.studies.registry import KINDS
-from leadline.studies.resume import resume_options, say_kept
+from leadline.studies.resume import format_kept, resume_options
 from leadline.terminal.context import Context
 from leadline.terminal.options import (
     CacheLimit,
@@ -60,7 +66,7 @@ from leadline.terminal.options import (
 from leadline.terminal.talk import talk
 from leadline.terminal.tell import tell
 from leadline.terminal.watch import Teller
-from leadline.units import format_bytes, format_seconds, say_percent
+from leadline.units import format_bytes, format_percent, format_seconds
 
 if TYPE_CHECKING:
     from leadline.store import Store
@@ -140,7 +146,7 @@ def tell_words(typed: Typed) -> None:
     """Say what runs where its size was left open, and what of fio's words differs here."""
     if {"unique_bytes", "size_mean"} & {*typed.usual}:
         workload = typed.workload
-        talk(f"workload: {say_workload(workload)}; as usual: {', '.join(typed.usual)}")
+        talk(f"workload: {format_workload(workload)}; as usual: {', '.join(typed.usual)}")
     for found in typed.findings:
         talk(f"warning: {found}")
 
@@ -197,7 +203,7 @@ _Words = Annotated[
         metavar="k=v…",
         help="The workload, in Leadline's words or fio's: size_mean=4KiB read_frac=80%, or bs=4k "
         "rw=randread iodepth=32 numjobs=4 direct=1 size=2g. What is not said is as in "
-        f"{say_parameters(USUAL)}.",
+        f"{format_parameters(USUAL)}.",
     ),
 ]
 _Workload = Annotated[
@@ -453,7 +459,7 @@ def _kept_options(
             [work.access.cache_limit_bytes for work in each],
             format_bytes,
         ),
-        "accuracy": (asked.accuracy, [kept.accuracy], say_percent),
+        "accuracy": (asked.accuracy, [kept.accuracy], format_percent),
         "precondition": (asked.precondition_bytes_max, [kept.precondition_bytes_max], format_bytes),
         "max_bytes": (asked.max_bytes, [kept.max_bytes], format_bytes),
         "engine": (asked.engine, [kept.engine], str),
@@ -476,11 +482,11 @@ def _tell_plan(start: MeasurementStart, before: Measured | None) -> None:
     workloads = start.workloads
     if before is None and len(workloads) == 1:
         return
-    kept = f", {say_count(before.runs_kept, 'run')} kept from before" if before else ""
-    runs = say_count(sum(each.runs for each in workloads), "run")
+    kept = f", {format_count(before.runs_kept, 'run')} kept from before" if before else ""
+    runs = format_count(sum(each.runs for each in workloads), "run")
     talk(
         f"measurement {start.study_id[:8]} of {start.system}: {runs} of "
-        f"{say_count(len(workloads), 'workload')}{kept}"
+        f"{format_count(len(workloads), 'workload')}{kept}"
     )
 
 
@@ -501,8 +507,11 @@ class _Teller(Teller):
         planned, done = len(item.start.workloads), len(item.points)
         if planned > 1:
             point = item.points[-1]
-            name = item.names[-1] or say_workload(point.workload)
-            talk(f"  {done:>2} of {planned}  [{name}]: {say_rate(point.result.throughput_mb_s)}")
+            name = item.names[-1] or format_workload(point.workload)
+            talk(
+                f"  {done:>2} of {planned}  [{name}]: "
+                f"{format_rate_ci(point.result.throughput_mb_s)}"
+            )
 
     def stopped(self, store: Store, start: MeasurementStart, error: BaseException) -> None:
         with suppress(StoreError):  # refused before anything was begun
@@ -512,4 +521,4 @@ class _Teller(Teller):
             if study.status is not Status.DONE:
                 planned = sum(each.runs for each in start.workloads)
                 own, options = start.study_id, resume_options(error)
-                talk(say_kept(study.runs_kept, planned, own, what="runs", options=options))
+                talk(format_kept(study.runs_kept, planned, own, what="runs", options=options))

@@ -23,7 +23,7 @@ from leadline.record.measurement import (
     MeasurementStart,
     WorkloadAsked,
 )
-from leadline.record.wording import join_words, say_workload
+from leadline.record.wording import format_workload, join_words
 from leadline.store import Store
 from leadline.studies.resume import find_unfinished
 
@@ -278,7 +278,7 @@ def find_begun(store: Store, target: Target, workloads: Sequence[WorkloadAsked])
         found = find_unfinished(store, MEASUREMENT, system, target.text, meant=meant)
     except TargetRefused:
         other = find_unfinished(store, MEASUREMENT, system, target.text, meant=begun).start
-        said = [each.name or say_workload(each.workload) for each in other.workloads]
+        said = [each.name or format_workload(each.workload) for each in other.workloads]
         raise TargetRefused(
             f"the unfinished measurement {other.study_id[:8]} of {system!r} runs other workloads: "
             f"{join_words(said)}. Give those, or none, or start a new one without --resume"

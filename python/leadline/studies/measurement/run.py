@@ -32,7 +32,7 @@ from leadline.engine import (
     room_findings,
     until_completed,
 )
-from leadline.late import late
+from leadline.lazy_import import late
 from leadline.record import (
     Access,
     EngineResult,
@@ -51,8 +51,8 @@ from leadline.record.measurement import (
     MeasurementStart,
     WorkloadAsked,
 )
-from leadline.record.study import Took
-from leadline.record.wording import say_count
+from leadline.record.study import ElapsedAnswer
+from leadline.record.wording import format_count
 from leadline.store import Keeper, Store
 from leadline.studies.conduct import Begun, Study, Watcher
 from leadline.studies.measurement.plan import (
@@ -264,7 +264,7 @@ class _Growing:
         if self._begun or (self._is_kept and whole):
             readings = [run.wall_s for point in self.points for run in point.runs]
             wall_s = sum(readings) + sum(run.result.wall_s for run in self.runs)
-            took = Took(wall_s=wall_s, written_bytes=self.wear.written_bytes)
+            took = ElapsedAnswer(wall_s=wall_s, written_bytes=self.wear.written_bytes)
             self._store.end(self._start.study_id, took, self.status)
 
     def point_id(self, workload: WorkloadAsked) -> str:
@@ -477,7 +477,7 @@ def _require_same_system(kept: Sequence[Measurement], engine: Engine) -> None:
     changed = changed_facts(kept[-1].facts, engine.facts) if kept else ()
     if changed:
         raise TargetRefused(
-            f"this is not the system of the {say_count(len(kept), 'run')} before: "
+            f"this is not the system of the {format_count(len(kept), 'run')} before: "
             f"{'; '.join(changed)}. Together they would be an answer about neither: set back what "
             "changed, or start a new measurement without --resume"
         )

@@ -16,11 +16,11 @@ from leadline.record.measurement import MEASUREMENT, Measured
 from leadline.record.result import NUMBERS
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
-from leadline.record.wording import join_words, say_count, say_rate, say_time
+from leadline.record.wording import format_count, format_rate_ci, format_time, join_words
 from leadline.store import Store
 from leadline.studies.measurement.plan import load_measured
 from leadline.studies.registry import Kind, first, point_rows
-from leadline.units import format_bytes, format_rate, format_seconds, say_percent, say_span
+from leadline.units import format_bytes, format_percent, format_rate, format_seconds, format_span
 
 # What a measured point rests on, in sentences: where the bytes came from, who else was there.
 #
@@ -75,7 +75,7 @@ CLOCKS = {
 }
 
 
-def say_source(result: EngineResult) -> str:
+def format_source(result: EngineResult) -> str:
     """Say where the bytes came from, on what that rests, and what could not be checked."""
     parts = [_share(result), _device(result), _others(result)]
     if result.provenance.unchecked:
@@ -91,10 +91,10 @@ def _share(result: EngineResult) -> str:
         return "unknown"
     if provenance.cached_share_from == "residency":
         return (
-            f"{say_percent(share)} of bytes read (page residency looked up before "
+            f"{format_percent(share)} of bytes read (page residency looked up before "
             f"{provenance.probed:,} reads)"
         )
-    return f"{say_percent(share)} of bytes read (device counters)"
+    return f"{format_percent(share)} of bytes read (device counters)"
 
 
 def _device(result: EngineResult) -> str:
@@ -126,7 +126,7 @@ def _others(result: EngineResult) -> str | None:
     )
 
 
-def say_network(result: EngineResult) -> str | None:
+def format_network(result: EngineResult) -> str | None:
     """Say what went over the network, payload and whole, and what the way there is like."""
     network = result.network
     if network is None:
@@ -140,11 +140,11 @@ def say_network(result: EngineResult) -> str | None:
         f"an empty call takes {format_seconds(network.round_trip_us / 1e6)}",
     ]
     if network.retransmitted_segments:
-        said.append(f"TCP sent {say_count(network.retransmitted_segments, 'segment')} again")
+        said.append(f"TCP sent {format_count(network.retransmitted_segments, 'segment')} again")
     if network.stable_share is not None:
         said.append(
-            f"the server said of {say_percent(network.stable_share)} of the WRITE calls that they "
-            "were on stable storage when it answered"
+            f"the server said of {format_percent(network.stable_share)} of the WRITE calls that "
+            "they were on stable storage when it answered"
         )
     if network.commit_s is not None:
         said.append(
@@ -152,11 +152,11 @@ def say_network(result: EngineResult) -> str | None:
             "storage what was written"
         )
     if network.lost_requests:
-        said.append(f"{say_count(network.lost_requests, 'request')} never answered")
+        said.append(f"{format_count(network.lost_requests, 'request')} never answered")
     return "; ".join(said)
 
 
-def say_cache_events(result: EngineResult) -> str | None:
+def format_cache_events(result: EngineResult) -> str | None:
     """Say what the page cache did meanwhile."""
     events = result.provenance.cache_events
     if events is None:
@@ -172,7 +172,7 @@ def say_cache_events(result: EngineResult) -> str | None:
     return ", ".join(said) or None
 
 
-def say_latency(latency: LatencyUs) -> str:
+def format_latency(latency: LatencyUs) -> str:
     """Say a span's response times."""
     shares = {"p50": latency.p50, "p90": latency.p90, "p99": latency.p99, "p99.9": latency.p99_9}
     said = [f"{name} {_us(value)}" for name, value in {**shares, "max": latency.max}.items()]
@@ -189,13 +189,13 @@ def span_rows(result: EngineResult) -> list[tuple[str, str]]:
     if spans is None or spans.due_to_submitted is None or spans.due_to_completed is None:
         return []
     return [
-        ("queueing delay", say_latency(spans.due_to_submitted)),
-        ("completion latency", say_latency(spans.submitted_to_completed)),
-        ("response time", say_latency(spans.due_to_completed)),
+        ("queueing delay", format_latency(spans.due_to_submitted)),
+        ("completion latency", format_latency(spans.submitted_to_completed)),
+        ("response time", format_latency(spans.due_to_completed)),
     ]
 
 
-def say_offered(offered: Offered) -> str:
+def format_offered(offered: Offered) -> str:
     """Say what an open loop offered, what came of it, and who fell short."""
     text = (
         f"{offered.rate_per_s:,.6g} requests/s, {offered.completed_per_s:,.6g} completed; of "
@@ -205,10 +205,10 @@ def say_offered(offered: Offered) -> str:
     if offered.fell_short is None:
         return text
     who = {"target": "the target", "generator": "Leadline's own generator"}[offered.fell_short]
-    return f"{text}; {who} fell short, by {say_percent(offered.shortfall_frac)}"
+    return f"{text}; {who} fell short, by {format_percent(offered.shortfall_frac)}"
 
 
-def say_levels(result: EngineResult) -> str | None:
+def format_levels(result: EngineResult) -> str | None:
     """Say the rates of a window that had more than one."""
     levels = result.levels
     if len(levels) < 2:
@@ -222,7 +222,7 @@ def say_levels(result: EngineResult) -> str | None:
     return f"{', '.join(said)}; the mean describes none of them"
 
 
-def say_stalls(result: EngineResult) -> str | None:
+def format_stall_times(result: EngineResult) -> str | None:
     """Say when nothing completed, the longest stretch first."""
     stalls = sorted(result.stalls, key=lambda stall: -stall.seconds)
     if not stalls:
@@ -236,20 +236,20 @@ def say_stalls(result: EngineResult) -> str | None:
     return f"no completions for {', '.join(shown)}{more}"
 
 
-def say_generator(result: EngineResult) -> str | None:
+def format_generator(result: EngineResult) -> str | None:
     """Say how near the run came to what Leadline itself can do."""
     generator = result.generator
     if generator is None:
         return None
     share = result.iops.value / generator.ceiling_iops
     text = (
-        f"{say_percent(share)} of the null-backend ceiling, {generator.ceiling_iops:,.0f} "
+        f"{format_percent(share)} of the null-backend ceiling, {generator.ceiling_iops:,.0f} "
         "requests/s"
     )
     return f"{text}: the limit is Leadline, not the target" if generator.bound else text
 
 
-def say_placement(result: EngineResult) -> str | None:
+def format_placement(result: EngineResult) -> str | None:
     """Say on which processors the workers ran."""
     placed = result.placement
     if placed is None:
@@ -260,7 +260,7 @@ def say_placement(result: EngineResult) -> str | None:
     return f"each worker on a processor of its own: {cpus}"
 
 
-def say_precondition(result: EngineResult) -> str | None:
+def format_precondition(result: EngineResult) -> str | None:
     """Say what preconditioning wrote and whether the rate settled."""
     done = result.precondition
     if done is None:
@@ -268,12 +268,12 @@ def say_precondition(result: EngineResult) -> str | None:
     ending = "until the rate was on its plateau" if done.plateau else "without reaching a plateau"
     last = f", {format_rate(done.rounds[-1].throughput_mb_s)} at the end" if done.rounds else ""
     return (
-        f"{format_bytes(done.bytes)} written in {say_count(len(done.rounds), 'round')} and "
+        f"{format_bytes(done.bytes)} written in {format_count(len(done.rounds), 'round')} and "
         f"{format_seconds(done.seconds)}, {ending}{last}"
     )
 
 
-def say_written(layout: int, precondition: int, workload: int) -> str | None:
+def format_written(layout: int, precondition: int, workload: int) -> str | None:
     """Say the wear: what was written in all, and what for."""
     parts = [
         f"{format_bytes(size)} {what}"
@@ -288,19 +288,19 @@ def say_written(layout: int, precondition: int, workload: int) -> str | None:
     return f"{format_bytes(total)} in all: {join_words(parts)}" if total else None
 
 
-def say_other_load(result: EngineResult) -> str | None:
+def format_other_load(result: EngineResult) -> str | None:
     """Say what else the machine did during the window."""
     load, said = result.other_load, []
     if result.foreign_cpu is not None:
-        said.append(f"other processes {say_percent(result.foreign_cpu)} CPU")
+        said.append(f"other processes {format_percent(result.foreign_cpu)} CPU")
     if load.steal_cpu:
-        said.append(f"steal {say_percent(load.steal_cpu)}")
+        said.append(f"steal {format_percent(load.steal_cpu)}")
     waits = (
         (load.cpu_pressure, "CPU"),
         (load.io_pressure, "I/O (ours included)"),
         (load.memory_pressure, "memory"),
     )
-    waited = [f"{what} {say_percent(share)}" for share, what in waits if share is not None]
+    waited = [f"{what} {format_percent(share)}" for share, what in waits if share is not None]
     if waited:
         said.append(f"pressure (PSI some): {', '.join(waited)}")
     if load.runnable is not None:
@@ -308,7 +308,7 @@ def say_other_load(result: EngineResult) -> str | None:
     return "; ".join(said) or None
 
 
-def say_clock(result: EngineResult) -> str | None:
+def format_clock(result: EngineResult) -> str | None:
     """Say which clock the response times were read from."""
     return CLOCKS[result.clock] if result.clock else None
 
@@ -338,7 +338,7 @@ def render_measured(study: Measured) -> RenderableType:
             shown.append(Text(f"\n[{name}]" if shown else f"[{name}]"))
         shown.append(render_measurement(point))
     if study.runs:
-        kept = say_count(len(study.runs), "run")
+        kept = format_count(len(study.runs), "run")
         shown.append(f"{kept} of the next workload: `leadline measure` goes on with --resume")
     return Group(*shown)
 
@@ -358,29 +358,29 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
     """Return what is known of a point, by name, in the order in which it is told."""
     result, iops = point.result, point.result.iops
     width = result.throughput_mb_s.half_width_frac
-    within = f" ± {say_percent(width)}" if width is not None else ""
+    within = f" ± {format_percent(width)}" if width is not None else ""
     written = result.written_bytes
     rows = [
-        ("throughput", say_rate(result.throughput_mb_s, level=True)),
+        ("throughput", format_rate_ci(result.throughput_mb_s, level=True)),
         ("", f"{iops.value:,.0f} requests/s{within}, from {_took(result)}{_runs(point)}"),
         ("write mode", _write_mode(point)),
         ("offered", _offered(point)),
         *span_rows(result),
         ("reads", _operations(result.read)),
         ("writes", _operations(result.write)),
-        ("cache hits", say_source(result)),
-        ("network", say_network(result)),
-        ("page cache", say_cache_events(result)),
-        ("levels", say_levels(result)),
-        ("stalls", say_stalls(result)),
-        ("generator", say_generator(result)),
-        ("placement", say_placement(result)),
+        ("cache hits", format_source(result)),
+        ("network", format_network(result)),
+        ("page cache", format_cache_events(result)),
+        ("levels", format_levels(result)),
+        ("stalls", format_stall_times(result)),
+        ("generator", format_generator(result)),
+        ("placement", format_placement(result)),
         ("processor", _processor(result)),
-        ("other load", say_other_load(result)),
-        ("precondition", say_precondition(result)),
-        ("written", say_written(written.layout, written.precondition, written.workload)),
+        ("other load", format_other_load(result)),
+        ("precondition", format_precondition(result)),
+        ("written", format_written(written.layout, written.precondition, written.workload)),
         ("warm-up", f"{format_seconds(result.warm_up.seconds)}, {_steadiness(result)}"),
-        ("clock", say_clock(result)),
+        ("clock", format_clock(result)),
         ("valid", "yes" if result.admissible else f"no: {'; '.join(result.reasons)}"),
     ]
     numbers = [(told.title or "", getattr(result, name)) for name, (_, told) in NUMBERS.items()]
@@ -390,7 +390,7 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
 
 
 def _took(result: EngineResult) -> str:
-    return say_time(result.wall_s, simulated=result.simulated is not None)
+    return format_time(result.wall_s, simulated=result.simulated is not None)
 
 
 def _runs(point: Measurement) -> str:
@@ -408,13 +408,13 @@ def _offered(point: Measurement) -> str | None:
     offered = point.result.offered
     if offered is None:
         return None
-    return f"{point.arrivals.kind} arrivals, {say_offered(offered)}"
+    return f"{point.arrivals.kind} arrivals, {format_offered(offered)}"
 
 
 def _processor(result: EngineResult) -> str:
     return (
-        f"{say_percent(result.cpu_user)} user, {say_percent(result.cpu_system)} system; "
-        f"{say_percent(result.io_share)} of the time inside I/O calls"
+        f"{format_percent(result.cpu_user)} user, {format_percent(result.cpu_system)} system; "
+        f"{format_percent(result.io_share)} of the time inside I/O calls"
     )
 
 
@@ -428,7 +428,7 @@ def _operations(summary: OperationSummary) -> str:
     latency = summary.latency_us
     if latency is None:
         return "none"
-    return f"{summary.operations:,}, {say_latency(latency)}"
+    return f"{summary.operations:,}, {format_latency(latency)}"
 
 
 # A measured point as JSON.
@@ -490,13 +490,13 @@ def sentences_of(study: Measured) -> list[str]:
     if len(told) < 2:
         return told
     rates = sorted(point.result.throughput_mb_s.value for point in study.points)
-    span = say_span(format_rate(rates[0]), format_rate(rates[-1]))
+    span = format_span(format_rate(rates[0]), format_rate(rates[-1]))
     return [f"{len(told)} workloads, {span}.", *told]
 
 
 def _sentence(name: str | None, point: Measurement) -> str:
     result = point.result
-    rate = say_rate(result.throughput_mb_s, level=True)
+    rate = format_rate_ci(result.throughput_mb_s, level=True)
     times = [
         f"{what} p99 {format_seconds(one.latency_us.p99 / 1e6)}"
         for what, one in (("reads", result.read), ("writes", result.write))

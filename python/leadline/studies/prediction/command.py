@@ -11,7 +11,7 @@ import typer
 
 from leadline.fio import FioWorkload
 from leadline.fio.write import ENGINES
-from leadline.late import late
+from leadline.lazy_import import late
 from leadline.models.model import PredictionRefused
 from leadline.models.predictor import (
     DEFAULT_MODEL,
@@ -31,7 +31,7 @@ from leadline.studies.survey.study import load_survey
 from leadline.terminal.context import Context
 from leadline.terminal.options import Json, Ref, with_output
 from leadline.terminal.talk import put_json, show, talk
-from leadline.terminal.tell import require_directory, say_study
+from leadline.terminal.tell import format_study, require_directory
 
 # They load Altair, which few commands need.
 save_predictions = late("leadline.studies.prediction.page:save_predictions")
@@ -159,7 +159,7 @@ def _workloads(
 
 def _tell(found: Predicted, *, named: bool) -> None:
     if found.predictions:
-        show(f"predicted from {say_study(SURVEY.said, found.survey.start)}\n")
+        show(f"predicted from {format_study(SURVEY.said, found.survey.start)}\n")
         names = found.names if named else None
         show(render_predictions(found.survey, found.predictions, names))
     for name, said in found.refused.items():

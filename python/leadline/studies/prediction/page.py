@@ -17,7 +17,7 @@ from leadline.charts.scale import wants_log
 from leadline.models.predictor import iops_of, response_us_of
 from leadline.record import Status
 from leadline.record.application.prediction import ApplicationPrediction
-from leadline.record.wording import say_interval, say_rate, say_workload
+from leadline.record.wording import format_interval, format_rate_ci, format_workload
 from leadline.studies.prediction.text import (
     TERM_NAMES,
     Predicted,
@@ -70,13 +70,16 @@ def _charts(found: Predicted) -> dict[str, Drawn]:
     if not found.predictions:
         return {}
     rows = [
-        bar(name, each.throughput_mb_s, say_rate(each.throughput_mb_s))
+        bar(name, each.throughput_mb_s, format_rate_ci(each.throughput_mb_s))
         for name, each in found.items()
     ]
     if len(rows) == 1:
         (_, only), *_ = found.items()
         run = only.run_throughput_mb_s
-        rows = [rows[0] | {"name": "mean of many runs"}, bar("one run of it", run, say_rate(run))]
+        rows = [
+            rows[0] | {"name": "mean of many runs"},
+            bar("one run of it", run, format_rate_ci(run)),
+        ]
     rates = [float(row["x"]) for row in rows]
     span = f"{format_rate(min(rates))} to {format_rate(max(rates))}"
     title = (
@@ -93,10 +96,12 @@ def _page(found: Predicted) -> PlainPage:
     several = len(found.predictions) > 1
     rows = [
         (
-            f"{name}: {say_workload(each.workload)}" if several else say_workload(each.workload),
-            say_rate(each.throughput_mb_s),
+            f"{name}: {format_workload(each.workload)}"
+            if several
+            else format_workload(each.workload),
+            format_rate_ci(each.throughput_mb_s),
             f"{iops_of(each).value:,.0f}",
-            say_interval(response_us_of(each), lambda us: format_seconds(us / 1e6)),
+            format_interval(response_us_of(each), lambda us: format_seconds(us / 1e6)),
             "none" if each.region is None else regions[each.region],
         )
         for name, each in found.items()
@@ -128,14 +133,15 @@ def _sentences(found: Predicted) -> list[str]:
     ordered = sorted(found.items(), key=lambda item: -item[1].throughput_mb_s.value)
     (best, fast), (worst, slow) = ordered[0], ordered[-1]
     if len(ordered) == 1:
-        response = say_interval(response_us_of(fast), lambda us: format_seconds(us / 1e6))
-        rate = say_rate(fast.throughput_mb_s, level=True)
+        response = format_interval(response_us_of(fast), lambda us: format_seconds(us / 1e6))
+        rate = format_rate_ci(fast.throughput_mb_s, level=True)
         iops = f"{iops_of(fast).value:,.0f} requests/s"
-        return [f"{say_workload(fast.workload)}: {rate}, {iops}, a mean response of {response}."]
+        return [f"{format_workload(fast.workload)}: {rate}, {iops}, a mean response of {response}."]
     model = f"Predicted by the {fast.model} model from {fast.throughput_mb_s.n} readings."
     said = (
-        f"Of {len(ordered)} workloads {best} is fastest, at {say_rate(fast.throughput_mb_s)}; "
-        f"{worst} is slowest, at {say_rate(slow.throughput_mb_s)}."
+        f"Of {len(ordered)} workloads {best} is fastest, at "
+        f"{format_rate_ci(fast.throughput_mb_s)}; {worst} is slowest, at "
+        f"{format_rate_ci(slow.throughput_mb_s)}."
     )
     return [said, model]
 
@@ -143,13 +149,13 @@ def _sentences(found: Predicted) -> list[str]:
 def _term_charts(found: ApplicationPrediction) -> dict[str, Drawn]:
     """Draw the time in I/O of each kind of call that was surveyed."""
     rows = [
-        bar(TERM_NAMES[term.name], term.seconds, say_interval(term.seconds, format_seconds))
+        bar(TERM_NAMES[term.name], term.seconds, format_interval(term.seconds, format_seconds))
         for term in found.terms
         if term.seconds is not None and term.seconds.value > 0
     ]
     if not rows:
         return {}
-    title = f"Time in I/O: {say_interval(found.io_s, format_seconds)}"
+    title = f"Time in I/O: {format_interval(found.io_s, format_seconds)}"
     axis = alt.Axis(title="Seconds in I/O", tickCount=5)
     return {"terms": bars(rows, axis, title, "Lines: 95% intervals.")}
 

@@ -13,8 +13,14 @@ from leadline.charts.terminal import Terminal, on_terminal
 from leadline.models.predictor import iops_of, response_us_of
 from leadline.record import Interval, Prediction, Survey
 from leadline.record.application.prediction import ApplicationPrediction, Term
-from leadline.record.wording import join_words, say_bytes, say_interval, say_rate, say_workload
-from leadline.units import format_bytes, format_rate, format_seconds, say_ends, say_percent
+from leadline.record.wording import (
+    format_bytes_ci,
+    format_interval,
+    format_rate_ci,
+    format_workload,
+    join_words,
+)
+from leadline.units import format_bytes, format_ends, format_percent, format_rate, format_seconds
 
 
 class Predicted(NamedTuple):
@@ -69,8 +75,8 @@ def render_predictions(
     for index, prediction in enumerate(predictions):
         region = "none" if prediction.region is None else regions[prediction.region]
         cells = [
-            say_workload(prediction.workload),
-            say_rate(prediction.throughput_mb_s),
+            format_workload(prediction.workload),
+            format_rate_ci(prediction.throughput_mb_s),
             _span(prediction),
             f"{iops_of(prediction).value:,.0f}",
             _seconds(response_us_of(prediction)),
@@ -90,11 +96,11 @@ def _span(prediction: Prediction) -> str:
     run = prediction.run_throughput_mb_s
     if run.low is None or run.high is None:
         return "no interval"
-    return say_ends(format_rate(run.low), format_rate(run.high))
+    return format_ends(format_rate(run.low), format_rate(run.high))
 
 
 def _seconds(response_us: Interval) -> str:
-    return say_interval(response_us, lambda us: format_seconds(us / 1e6))
+    return format_interval(response_us, lambda us: format_seconds(us / 1e6))
 
 
 # An application's predicted time on a terminal: one sentence, its terms, its streams, warnings.
@@ -117,13 +123,13 @@ def render_application(
 def sentences_of(found: ApplicationPrediction) -> Iterator[str]:
     """Say the answer: time in I/O and in all, what is missing, what caches miss."""
     least = "at least " if found.io_at_least else ""
-    io = say_interval(found.io_s, format_seconds)
+    io = format_interval(found.io_s, format_seconds)
     said = f"{found.application} on {found.system}: {least}{io} in I/O"
     if found.elapsed_s is None:
         yield f"{said}. In all: not known, because {found.elapsed_because}."
     else:
-        share = "" if found.in_io is None else f", {say_percent(found.in_io)} of it in I/O"
-        yield f"{said}, {least}{say_interval(found.elapsed_s, format_seconds)} in all{share}."
+        share = "" if found.in_io is None else f", {format_percent(found.in_io)} of it in I/O"
+        yield f"{said}, {least}{format_interval(found.elapsed_s, format_seconds)} in all{share}."
     missing = [term for term in found.terms if term.seconds is None]
     if missing:
         terms = join_words([_missing(term) for term in missing])
@@ -132,11 +138,11 @@ def sentences_of(found: ApplicationPrediction) -> Iterator[str]:
         lists = (
             ""
             if cache.two_lists is None
-            else f", {say_percent(cache.two_lists)} by Linux's active/inactive LRU"
+            else f", {format_percent(cache.two_lists)} by Linux's active/inactive LRU"
         )
         yield (
-            f"A cache of {say_bytes(cache.cache_bytes)} misses {say_percent(cache.lru)} of its "
-            f"references under LRU{lists}, when it begins empty."
+            f"A cache of {format_bytes_ci(cache.cache_bytes)} misses {format_percent(cache.lru)} "
+            f"of its references under LRU{lists}, when it begins empty."
         )
     if found.traced_io_s is not None:
         traced = format_seconds(found.traced_io_s)
@@ -158,7 +164,9 @@ def term_rows(found: ApplicationPrediction) -> tuple[Sequence[str], list[tuple[s
         (
             TERM_NAMES[term.name],
             f"{term.calls:,}",
-            "not surveyed" if term.seconds is None else say_interval(term.seconds, format_seconds),
+            "not surveyed"
+            if term.seconds is None
+            else format_interval(term.seconds, format_seconds),
             "" if term.traced_s is None else format_seconds(term.traced_s),
         )
         for term in found.terms
@@ -175,7 +183,7 @@ def stream_rows(found: ApplicationPrediction) -> tuple[Sequence[str], list[tuple
             f"{each.kind} {'writes' if each.write else 'reads'}",
             f"{each.requests:,.0f}",
             format_bytes(each.size_mean),
-            *(say_percent(miss) for miss in each.misses),
+            *(format_percent(miss) for miss in each.misses),
             format_seconds(each.seconds),
             format_seconds(each.seconds / max(each.requests, 1e-9)),
         )

@@ -17,7 +17,7 @@ from leadline.record.balance import (
     WhatIf,
 )
 from leadline.record.streaming import Capacities, StreamStudy
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.stats.arithmetic import (
     difference,
     exactly,
@@ -31,7 +31,7 @@ from leadline.stats.arithmetic import (
 from leadline.stats.saturation import saturation
 from leadline.studies.streaming.measured import Cell, amdahl_case, cells_of, readings_interval
 from leadline.studies.streaming.resources import Busy, busy, more_than_all, processors_of, striped
-from leadline.units import format_rate, say_percent
+from leadline.units import format_percent, format_rate
 
 # Disk scaling (AD98 Fig. 3): what each disk adds, where that stops, and what stopped it.
 
@@ -176,9 +176,9 @@ def _evidence(
     """Say of every resource how much of what was used, the busiest first."""
     run = cell.runs[0][0]
     of = {
-        "disks": f"the standalone rate of {say_count(cell.disks, 'disk')}",
+        "disks": f"the standalone rate of {format_count(cell.disks, 'disk')}",
         "io_path": "the rate of all disks together",
-        "cpu": say_processors(processors_of(run.options, capacities)),
+        "cpu": format_processors(processors_of(run.options, capacities)),
         "memory": "the bus, by counters"
         if busy(*cell.runs[0], capacities).memory_counted
         else "the bus, by the model",
@@ -186,7 +186,8 @@ def _evidence(
     }
     busiest = sorted(used, key=lambda name: -used[name].value)
     return tuple(
-        f"{RESOURCE_WORDS[name]}: {say_percent(used[name].value)} of {of[name]}" for name in busiest
+        f"{RESOURCE_WORDS[name]}: {format_percent(used[name].value)} of {of[name]}"
+        for name in busiest
     )
 
 
@@ -200,22 +201,22 @@ def _sentence(
     reached = format_rate(most.achieved_mb_s.value)
     if stops is None:
         return (
-            f"{what}: {reached} on {say_count(most.disks, 'disk')}, gains with every disk; "
+            f"{what}: {reached} on {format_count(most.disks, 'disk')}, gains with every disk; "
             "bottleneck: disks."
         )
     if limited_by is None or last is None:
         return (
-            f"{what}: {reached} on {say_count(most.disks, 'disk')}, sublinear from disk "
+            f"{what}: {reached} on {format_count(most.disks, 'disk')}, sublinear from disk "
             f"{stops.disks}; bottleneck unknown: {_NO_PART_TO_BLAME}."
         )
     evidence = "; ".join(last.evidence[:2])
     return (
-        f"{what}: {reached} on {say_count(most.disks, 'disk')}, sublinear from disk "
+        f"{what}: {reached} on {format_count(most.disks, 'disk')}, sublinear from disk "
         f"{stops.disks}; bottleneck: {RESOURCE_WORDS[limited_by]} ({evidence})."
     )
 
 
-def say_processors(count: float) -> str:
+def format_processors(count: float) -> str:
     """Write `2 processors`, `0.5 of a processor`."""
     if count < 1:
         return f"{count:.2g} of a processor"
@@ -292,7 +293,7 @@ def _saturation(
     return Saturation(
         resource=name,
         mb_s_per_processor=rate,
-        why=f"{why}; used at most {say_percent(max(uses))}",
+        why=f"{why}; used at most {format_percent(max(uses))}",
         use_at_most=use,
         at_least=passed or (name == "io_path" and not last.path_is_short),
     )
@@ -304,7 +305,7 @@ _PASSED = "a run went faster than what was measured allows: it was not saturated
 
 def _why(name: Resource, used: Busy, disks: int) -> str:
     said = {
-        "disks": f"what {say_count(disks, 'disk')} can do by themselves",
+        "disks": f"what {format_count(disks, 'disk')} can do by themselves",
         "io_path": "all disks at once give less than their sum"
         if used.path_is_short
         else "all disks at once give their sum: the path they share was never seen saturated",
@@ -328,7 +329,7 @@ def _balance_sentence(order: Sequence[Resource], rates: dict[Resource, Interval]
     if not order:
         return "balance unknown: no capacity was measured."
     first = [f"{RESOURCE_WORDS[name]} {format_rate(rates[name].value)}" for name in order[:2]]
-    gain = f"; doubling disks: {say_gain(_gain_of_disks(rates))}" if "disks" in rates else ""
+    gain = f"; doubling disks: {format_gain(_gain_of_disks(rates))}" if "disks" in rates else ""
     return f"{', then '.join(first)} per processor{gain}."
 
 
@@ -339,9 +340,9 @@ def _gain_of_disks(rates: dict[Resource, Interval]) -> float:
     return min([2 * rates["disks"].value, *others]) / now - 1
 
 
-def say_gain(frac: float) -> str:
+def format_gain(frac: float) -> str:
     """Write `+12%`, or `no gain`."""
-    return say_percent(frac, signed=True) if abs(frac) >= _WORTH_SAYING_FRAC else "no gain"
+    return format_percent(frac, signed=True) if abs(frac) >= _WORTH_SAYING_FRAC else "no gain"
 
 
 # What another machine would do: more processors, disks, memory bandwidth, network.
@@ -456,12 +457,12 @@ def _what_if_sentence(
     limited: Resource,
 ) -> str:
     return (
-        f"{balance.kernel} {balance.phase} with {say_changes(changes)}: {say_gain(gain)}, "
+        f"{balance.kernel} {balance.phase} with {format_changes(changes)}: {format_gain(gain)}, "
         f"{format_rate(becomes.value)}; bottleneck then: {RESOURCE_WORDS[limited]}."
     )
 
 
-def say_changes(changes: Mapping[str, float]) -> str:
+def format_changes(changes: Mapping[str, float]) -> str:
     """Write `×2 cores, ×1.5 memory bandwidth`."""
     words = {"memory": "memory bandwidth", "network": "network bandwidth", "path": "I/O path"}
     return ", ".join(f"×{factor:g} {words.get(part, part)}" for part, factor in changes.items())

@@ -21,18 +21,18 @@ from leadline.record.balance import (
     Term,
     WhatIf,
 )
-from leadline.record.wording import say_change, say_count, say_number, say_rate
+from leadline.record.wording import format_change, format_count, format_number, format_rate_ci
 from leadline.studies.streaming.answer import compared
-from leadline.studies.streaming.balance import say_changes
+from leadline.studies.streaming.balance import format_changes
 from leadline.studies.streaming.text import (
     BUS_WORDS,
+    format_counted,
+    format_ratio,
     groups_of,
     not_counted_lines,
-    say_counted,
-    say_ratio,
     system_name,
 )
-from leadline.units import say_percent
+from leadline.units import format_percent
 
 NO_NUMBER = "no number"
 _NOTHING_FRAC = 0.005
@@ -65,13 +65,13 @@ def _saturation_row(balance: Balance) -> SaturationRow:
     return SaturationRow(
         system_name(balance),
         f"{balance.kernel} {balance.phase}",
-        tuple(say_saturation(found.get(name)) for name in RESOURCES),
+        tuple(format_saturation(found.get(name)) for name in RESOURCES),
         tuple(found[name].why if name in found else "" for name in RESOURCES),
         RESOURCE_WORDS[balance.first] if balance.first else NO_NUMBER,
     )
 
 
-def say_saturation(saturation: Saturation | None, *, brief: bool = False) -> str:
+def format_saturation(saturation: Saturation | None, *, brief: bool = False) -> str:
     """Write `581 MB/s [570, 592]`, with `≥` where it was never seen saturated.
 
     Brief is `581`, under a head that has the unit.
@@ -79,7 +79,7 @@ def say_saturation(saturation: Saturation | None, *, brief: bool = False) -> str
     number = saturation.mb_s_per_processor if saturation else None
     if saturation is None or number is None:
         return "\N{EN DASH}" if brief else NO_NUMBER
-    said = f"{number.value:,.0f}" if brief else say_rate(number)
+    said = f"{number.value:,.0f}" if brief else format_rate_ci(number)
     return f"≥ {said}" if saturation.at_least else said
 
 
@@ -103,16 +103,18 @@ def _what_if_row(system: str, found: WhatIf) -> WhatIfRow:
     return WhatIfRow(
         system,
         f"{found.kernel} {found.phase}",
-        say_changes(found.changes),
-        f"{say_rate(found.before_mb_s)}, {RESOURCE_WORDS[found.limited_before]}",
-        f"{say_rate(found.after_mb_s)}, {RESOURCE_WORDS[found.limited_after]}",
-        say_gain(found),
+        format_changes(found.changes),
+        f"{format_rate_ci(found.before_mb_s)}, {RESOURCE_WORDS[found.limited_before]}",
+        f"{format_rate_ci(found.after_mb_s)}, {RESOURCE_WORDS[found.limited_after]}",
+        format_gain(found),
     )
 
 
-def say_gain(found: WhatIf) -> str:
+def format_gain(found: WhatIf) -> str:
     """Write `+67% [+64, +69]`, or `no gain`."""
-    return "no gain" if abs(found.gain_frac.value) < _NOTHING_FRAC else say_change(found.gain_frac)
+    return (
+        "no gain" if abs(found.gain_frac.value) < _NOTHING_FRAC else format_change(found.gain_frac)
+    )
 
 
 class AmdahlRow(NamedTuple):
@@ -132,8 +134,8 @@ def amdahl_rows(systems: Sequence[StreamBalance]) -> list[AmdahlRow]:
             system_name(each),
             f"{each.kernel} {each.phase}",
             f"{each.amdahl.mips:,.0f} ({each.amdahl.mips_source})",
-            say_number(each.amdahl.memory_mb_per_mips),
-            say_number(each.amdahl.io_mbit_s_per_mips),
+            format_number(each.amdahl.memory_mb_per_mips),
+            format_number(each.amdahl.io_mbit_s_per_mips),
         )
         for system in systems
         for each in system.balances
@@ -162,10 +164,10 @@ def _cost_cells(cost: PhaseCost) -> tuple[str, ...]:
     user, kernel = cost.cpu_user_ns_per_byte.value, cost.cpu_system_ns_per_byte.value
     return (
         str(cost.disks),
-        say_percent(cost.cpu_utilisation.value),
+        format_percent(cost.cpu_utilisation.value),
         f"{user:.2f} + {kernel:.2f}",
-        say_counted(cost.instructions_per_byte),
-        say_counted(cost.cycles_per_instruction),
+        format_counted(cost.instructions_per_byte),
+        format_counted(cost.cycles_per_instruction),
     )
 
 
@@ -182,26 +184,26 @@ def _ratio_cells(ratio: Ratio) -> tuple[str, ...]:
     return (
         str(ratio.disks),
         BUS_WORDS[ratio.bus],
-        say_ratio(ratio),
-        say_number(ratio.modelled),
-        "none" if ratio.corrected is None else say_number(ratio.corrected),
-        "; ".join(say_term(term) for term in (*ratio.terms, *ratio.corrections)),
+        format_ratio(ratio),
+        format_number(ratio.modelled),
+        "none" if ratio.corrected is None else format_number(ratio.corrected),
+        "; ".join(format_term(term) for term in (*ratio.terms, *ratio.corrections)),
     )
 
 
-def say_term(term: Term) -> str:
+def format_term(term: Term) -> str:
     """Write `0.5 copy into the match buffer`."""
-    return f"{say_number(term.coefficient)} {term.name}"
+    return f"{format_number(term.coefficient)} {term.name}"
 
 
-def say_systems(systems: Sequence[StreamBalance]) -> list[tuple[str, str]]:
+def format_systems(systems: Sequence[StreamBalance]) -> list[tuple[str, str]]:
     """Say of every system what was measured."""
-    return [(f"{each.system}, {each.platform}", _say_parts(each)) for each in systems]
+    return [(f"{each.system}, {each.platform}", _format_parts(each)) for each in systems]
 
 
-def _say_parts(said: StreamBalance) -> str:
+def _format_parts(said: StreamBalance) -> str:
     processors = "1 processor" if said.processors == 1 else f"{said.processors:g} processors"
-    return f"{processors}, {say_count(said.disks, 'disk')}, study {said.study_id[:8]}"
+    return f"{processors}, {format_count(said.disks, 'disk')}, study {said.study_id[:8]}"
 
 
 # Balance on a terminal: the sentence, and which resource is the bottleneck at which disk bandwidth.
@@ -234,7 +236,7 @@ def _table(terminal: Terminal, balances: Sequence[Balance]) -> Table:
     for each in balances:
         found = {saturation.resource: saturation for saturation in each.saturations}
         name = f"{each.kernel} {each.phase}"
-        cells = [say_saturation(found.get(resource), brief=True) for resource in RESOURCES]
+        cells = [format_saturation(found.get(resource), brief=True) for resource in RESOURCES]
         first = RESOURCE_WORDS[each.first] if each.first else NO_NUMBER
         shown = f"{system_name(each)}: {name}" if len(platforms) > 1 else name
         rows.append([shown, *cells, first])
@@ -243,10 +245,10 @@ def _table(terminal: Terminal, balances: Sequence[Balance]) -> Table:
 
 def _what_if(terminal: Terminal, found: Sequence[WhatIf]) -> Table:
     rows = []
-    asked = list(dict.fromkeys(say_changes(each.changes) for each in found))
+    asked = list(dict.fromkeys(format_changes(each.changes) for each in found))
     for name in dict.fromkeys(f"{each.kernel} {each.phase}" for each in found):
         own = {
-            say_changes(each.changes): each
+            format_changes(each.changes): each
             for each in found
             if f"{each.kernel} {each.phase}" == name
         }
@@ -257,5 +259,5 @@ def _what_if(terminal: Terminal, found: Sequence[WhatIf]) -> Table:
 
 
 def _gain(found: WhatIf) -> str:
-    gain = say_gain(found).partition(" (")[0]
+    gain = format_gain(found).partition(" (")[0]
     return f"{gain}, {RESOURCE_WORDS[found.limited_after]}"

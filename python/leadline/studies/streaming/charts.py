@@ -13,7 +13,7 @@ from leadline.charts.axes import NUMBER_EXPR, on_field
 from leadline.charts.layers import NARROW_PX, WIDE_PX, AnyChart, finish, tooltips, values
 from leadline.record.balance import RESOURCE_WORDS, Bus, Ratio, Scaling, ScalingStep
 from leadline.record.streaming import StreamStudy
-from leadline.record.wording import join_words, say_count, say_number, say_rate
+from leadline.record.wording import format_count, format_number, format_rate_ci, join_words
 from leadline.studies.streaming.balance import fell_short
 from leadline.studies.streaming.text import (
     BUS_WORDS,
@@ -21,11 +21,11 @@ from leadline.studies.streaming.text import (
     NOT_HERE,
     Group,
     bound_rows,
+    format_ratio,
     group_name,
     groups_of,
-    say_ratio,
 )
-from leadline.units import say_percent
+from leadline.units import format_percent
 
 # One run against the fastest it could have been: each phase and what bounds it.
 
@@ -185,7 +185,7 @@ def _title(rows: Sequence[dict[str, Any]]) -> str:
     share = worst["y"] / worst["bound"]
     if worst["passed"]:
         return "Faster than what the parts gave when they were measured"
-    return f"{say_percent(share)} of what is possible or more; least in {worst['group']}"
+    return f"{format_percent(share)} of what is possible or more; least in {worst['group']}"
 
 
 # Bytes over a bus for every byte of disk (AD98 Figs. 4 and 6): measured bars, modelled lines.
@@ -227,10 +227,10 @@ def _row(ratio: Ratio) -> dict[str, Any]:
         "high": None if measured is None else measured.high,
         "modelled": ratio.modelled,
         "corrected": ratio.corrected,
-        "at": say_count(ratio.disks, "disk"),
-        "found": say_ratio(ratio),
-        "model": say_number(ratio.modelled),
-        "more": "no correction" if ratio.corrected is None else say_number(ratio.corrected),
+        "at": format_count(ratio.disks, "disk"),
+        "found": format_ratio(ratio),
+        "model": format_number(ratio.modelled),
+        "more": "no correction" if ratio.corrected is None else format_number(ratio.corrected),
         "from": ratio.tier,
     }
 
@@ -379,15 +379,15 @@ def _scaling_row(step: ScalingStep) -> dict[str, Any]:
         "top": max(0.0, gained.value, high),
         "ideal": step.ideal_gain_mb_s,
         "limit": limit,
-        "at": say_count(step.disks, "disk"),
-        "gained": _say_gain(step),
-        "total": say_rate(step.achieved_mb_s),
-        "of": say_rate(step.ideal_mb_s),
+        "at": format_count(step.disks, "disk"),
+        "gained": _format_gain(step),
+        "total": format_rate_ci(step.achieved_mb_s),
+        "of": format_rate_ci(step.ideal_mb_s),
         "why": "; ".join(step.evidence) or (f"{limit} stops it" if limit else "the disk itself"),
     }
 
 
-def _say_gain(step: ScalingStep) -> str:
+def _format_gain(step: ScalingStep) -> str:
     gained = step.gained_mb_s
     sign = "\N{MINUS SIGN}" if gained.value < 0 else "+"
     return f"{sign}{abs(gained.value):,.3g} MB/s of {step.ideal_gain_mb_s:,.3g}"

@@ -12,20 +12,20 @@ import typer
 from leadline.engine import Target, TargetRefused
 from leadline.record.balance import StreamBalance
 from leadline.record.streaming import KERNELS, STREAM, KernelName, StreamStart
-from leadline.record.wording import join_words, say_count
+from leadline.record.wording import format_count, join_words
 from leadline.store import Store
 from leadline.studies.conduct import conduct
-from leadline.studies.resume import say_kept
+from leadline.studies.resume import format_kept
 from leadline.studies.streaming.answer import balance_of, compared
-from leadline.studies.streaming.balance import WhatIfRefused, parse_changes, say_changes
+from leadline.studies.streaming.balance import WhatIfRefused, format_changes, parse_changes
 from leadline.studies.streaming.command_options import OUTPUT_SAID, Threads
 from leadline.studies.streaming.command_run import require_stream_output, tell_stream
 from leadline.studies.streaming.run import load_stream
 from leadline.studies.streaming.study import (
     REPETITIONS,
-    Asked,
     DiskScaling,
     RunDone,
+    ScalingOptions,
     plan_steps,
     whole_bytes,
 )
@@ -40,7 +40,7 @@ from leadline.terminal.options import (
     with_output,
 )
 from leadline.terminal.talk import put_json, show, talk
-from leadline.terminal.tell import require_directory, say_study
+from leadline.terminal.tell import format_study, require_directory
 from leadline.terminal.watch import Teller
 from leadline.units import format_bytes, format_rate, format_seconds
 
@@ -122,7 +122,7 @@ def scale(
     """
     require_stream_output(output)
     paths = [str(Target.parse(directory).path or directory) for directory in directories]
-    asked = Asked(
+    asked = ScalingOptions(
         system=name or Path(paths[0]).name,
         kernels=kernels,
         data_bytes=whole_bytes(size),
@@ -153,15 +153,15 @@ class _Teller(Teller):
     def stopped(self, store: Store, start: StreamStart, error: BaseException) -> None:
         if self._last is not None:
             done, planned = self._last.done, self._last.of
-            talk(say_kept(done, planned, start.study_id, what="runs"))
+            talk(format_kept(done, planned, start.study_id, what="runs"))
 
 
-def _tell_plan(study_id: str, disks: int, asked: Asked) -> None:
+def _tell_plan(study_id: str, disks: int, asked: ScalingOptions) -> None:
     steps = plan_steps(disks, asked)
     talk(
         f"stream {study_id[:8]} of {asked.system}: {join_words(list(asked.kernels))} of "
-        f"{format_bytes(asked.data_bytes)} on 1 to {say_count(disks, 'disk')}, "
-        f"{say_count(asked.threads, 'thread')}, {say_count(len(steps), 'run')}; ends within "
+        f"{format_bytes(asked.data_bytes)} on 1 to {format_count(disks, 'disk')}, "
+        f"{format_count(asked.threads, 'thread')}, {format_count(len(steps), 'run')}; ends within "
         f"{format_seconds(asked.budget_s)}"
     )
 
@@ -170,8 +170,8 @@ def _tell_run(done: RunDone) -> None:
     run = done.run
     rates = ", ".join(f"{phase.name} {format_rate(phase.mb_s)}" for phase in run.result.phases)
     talk(
-        f"  {done.done:>3} of {done.of}  {run.options.kernel} on {say_count(run.disks, 'disk')}: "
-        f"{rates}"
+        f"  {done.done:>3} of {done.of}  {run.options.kernel} on "
+        f"{format_count(run.disks, 'disk')}: {rates}"
     )
 
 
@@ -224,11 +224,11 @@ def command(
     else:
         from leadline.studies.streaming.balance_text import render_balance  # noqa: PLC0415
 
-        of = [say_study(STREAM.said, each.start) for each in loaded]
+        of = [format_study(STREAM.said, each.start) for each in loaded]
         show("balance of " + "\n  and of ".join(of) + "\n")
         show(render_balance(systems))
     if what_if is not None and not any(one.what_if for one in systems):
-        talk(f"nothing can be said of {say_changes(what_if)}: no capacity was measured")
+        talk(f"nothing can be said of {format_changes(what_if)}: no capacity was measured")
     if output is not None:
         from leadline.studies.streaming.page import save_balance  # noqa: PLC0415 - it loads Altair
 

@@ -26,10 +26,10 @@ from leadline.record.streaming import (
     StreamStudy,
 )
 from leadline.record.study import A_co, Answer, Item, Records, S_co, Status, StudyStart
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.store import Store, StoreError
 from leadline.studies.conduct import conduct
-from leadline.studies.resume import say_kept
+from leadline.studies.resume import format_kept
 from leadline.studies.streaming.cluster import ranks_started
 from leadline.studies.streaming.launcher import rank_started
 from leadline.studies.streaming.plan import Planned, Wanted, plan_check, plan_records, plan_run
@@ -138,21 +138,21 @@ class _Teller(Teller):
             done, planned = len(kept_before(store, start.study_id).study.runs), self._planned.runs
             if 0 < done < planned:
                 options = "--resume --replace"  # the output of the runs before lies there
-                talk(say_kept(done, planned, start.study_id, what="runs", options=options))
+                talk(format_kept(done, planned, start.study_id, what="runs", options=options))
 
 
 def _tell_plan(planned: Planned, start: StreamStart) -> None:
     options = planned.options
     parties = (
-        say_count(options.ranks, "rank")
+        format_count(options.ranks, "rank")
         if options.ranks > 1
-        else say_count(options.threads, "thread")
+        else format_count(options.threads, "thread")
     )
     talk(
         f"stream {start.study_id[:8]} of {planned.system}: {options.kernel} of "
         f"{format_bytes(planned.data_bytes)} on {parties} and "
-        f"{say_count(len(start.directories), 'disk')} in {format_bytes(options.memory_bytes)} of "
-        f"memory; ends within {format_seconds(planned.job.total_s_max)}"
+        f"{format_count(len(start.directories), 'disk')} in {format_bytes(options.memory_bytes)} "
+        f"of memory; ends within {format_seconds(planned.job.total_s_max)}"
     )
 
 
@@ -267,7 +267,7 @@ def _wrong(
         )
     if found.unordered and not any_order:
         said.append(
-            f"out of order: {say_count(found.unordered, 'record')}, the first is number "
+            f"out of order: {format_count(found.unordered, 'record')}, the first is number "
             f"{found.first_unordered}"
         )
     return said

@@ -21,7 +21,7 @@ from leadline.record.streaming import (
     StreamRun,
     StreamStudy,
 )
-from leadline.record.wording import say_number
+from leadline.record.wording import format_number
 from leadline.stats import pooled_noise, reading_interval
 from leadline.stats.arithmetic import exactly, inverse, largest, scaled, sum_alike
 from leadline.studies.streaming.models import total
@@ -253,8 +253,8 @@ def amdahl_case(study: StreamStudy, cells: Sequence[Cell]) -> AmdahlCase | None:
         memory_mb_per_mips=memory,
         io_mbit_s_per_mips=io,
         sentence=(
-            f"{say_number(memory)} MB and {say_number(io)} Mbit/s per {_unit(source)} (Amdahl and "
-            "Case: 1 MB and 1 Mbit/s per MIPS)."
+            f"{format_number(memory)} MB and {format_number(io)} Mbit/s per {_unit(source)} "
+            "(Amdahl and Case: 1 MB and 1 Mbit/s per MIPS)."
         ),
     )
 

@@ -12,11 +12,11 @@ import msgspec
 from leadline.charts.embedding import page_parts, render_page
 from leadline.charts.paged import Sheet, paged_pdf
 from leadline.charts.saving import Forms
-from leadline.inert import to_csv
 from leadline.record.balance import Balance, Saturation, StreamBalance
 from leadline.record.streaming import Platform, StreamStudy
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.record.workload import interval_columns
+from leadline.sanitize import to_csv
 from leadline.store import Store
 from leadline.studies.facts import fact_rows
 from leadline.studies.streaming import balance_text as table
@@ -97,7 +97,7 @@ def stream_title(study: StreamStudy) -> str:
     kernels = ", ".join(dict.fromkeys(run.options.kernel for run in study.runs))
     if not kernels:
         return f"Streaming {where}: nothing ran"
-    disks = say_count(max(run.disks for run in study.runs), "disk")
+    disks = format_count(max(run.disks for run in study.runs), "disk")
     return f"{kernels.capitalize()} {where}: {', '.join(platforms)}, {disks}"
 
 
@@ -120,7 +120,7 @@ def render_balance_html(systems: Sequence[StreamBalance]) -> str:
         "balance.html.j2",
         title=f"Balance of {' and '.join(names)}",
         several=several,
-        systems=table.say_systems(systems),
+        systems=table.format_systems(systems),
         lead=told[0] if told else "Nothing was measured.",
         compared=beside[1:],
         sentences=[(each.system, each.sentences) for each in systems],

@@ -36,8 +36,8 @@ from leadline.record.streaming import (
     StreamStart,
     StreamStudy,
 )
-from leadline.record.study import Said
-from leadline.record.wording import say_rate
+from leadline.record.study import TextAnswer
+from leadline.record.wording import format_rate_ci
 from leadline.store import Keeper, Store, Stored
 from leadline.studies.streaming.answer import sentences_of
 from leadline.studies.streaming.launcher import rank_started
@@ -106,7 +106,7 @@ class KeptStream:
         self, status: Status, sentences: tuple[str, ...], findings: tuple[Finding, ...]
     ) -> None:
         """Keep the answer, if anything is kept."""
-        answer = Said(sentences=sentences, findings=findings, wall_s=self.wall_s)
+        answer = TextAnswer(sentences=sentences, findings=findings, wall_s=self.wall_s)
         said = msgspec.structs.asdict(answer)
         self.study = msgspec.structs.replace(self.study, status=status, **said)
         if self._begun:
@@ -363,7 +363,7 @@ def _sentences(study: StreamStudy, limit: Bound | None) -> list[str]:
     took = f"{format_bytes(result.bytes_in)}{passes} took {format_seconds(seconds.value)}"
     said_rate, how_sure = format_rate(rate.value), "; one run, no interval (use --runs 3)"
     if rate.low is not None and rate.high is not None:
-        said_rate, how_sure = say_rate(rate, level=True), f" ({rate.n} runs)"
+        said_rate, how_sure = format_rate_ci(rate, level=True), f" ({rate.n} runs)"
     said = [f"{result.kernel} of {took}: {said_rate} read plus written{how_sure}."]
     if limit is not None and limit.mb_s.value:
         share = 100 * rate.value / limit.mb_s.value
@@ -395,7 +395,7 @@ def load_stream(store: Store, ref: str) -> StreamStudy:
 
 
 def stream_study(
-    found: Stored[StreamStart, Said], items: tuple[CapacitiesKnown | RunEnded, ...]
+    found: Stored[StreamStart, TextAnswer], items: tuple[CapacitiesKnown | RunEnded, ...]
 ) -> StreamStudy:
     """Return the study that start, items and answer make together."""
     known = [item for item in items if isinstance(item, CapacitiesKnown)]

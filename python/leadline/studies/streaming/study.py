@@ -65,7 +65,7 @@ _DATA_SEEDS = 100_000
 """Seeds of data lie above those of runs."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ScalingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody wants to know."""
 
     system: str
@@ -87,7 +87,7 @@ class RunDone(msgspec.Struct, frozen=True):
     of: int
 
 
-def begin_scaling(directories: Sequence[str], asked: Asked) -> StreamStart:
+def begin_scaling(directories: Sequence[str], asked: ScalingOptions) -> StreamStart:
     """Return what decides the study.
 
     Raises:
@@ -141,7 +141,7 @@ def shape_of(data_bytes: int) -> tuple[int, int]:
     return rows, blocks // rows
 
 
-def options_of(kernel: KernelName, asked: Asked) -> StreamOptions:
+def options_of(kernel: KernelName, asked: ScalingOptions) -> StreamOptions:
     """Return what decides a kernel's runs."""
     rows, columns = shape_of(whole_bytes(asked.data_bytes))
     transposes = kernel == "transpose"
@@ -162,7 +162,7 @@ class Step(msgspec.Struct, frozen=True):
     kernel: KernelName
 
 
-def plan_steps(disks: int, asked: Asked) -> tuple[Step, ...]:
+def plan_steps(disks: int, asked: ScalingOptions) -> tuple[Step, ...]:
     """Return the runs in their order; steps of the same data follow each other."""
     draw = random.Random(derive_seed(asked.seed, 0))  # noqa: S311 - an order, not a secret
     steps = []
@@ -180,7 +180,7 @@ def run_scaling(
     disks: StreamDisks,
     store: Keeper,
     start: StreamStart,
-    asked: Asked,
+    asked: ScalingOptions,
     *,
     before: Before | None = None,
     on_run: Callable[[RunDone], None] | None = None,
@@ -226,7 +226,7 @@ def run_scaling(
     return study.document
 
 
-def _runs_done(study: StreamStudy, steps: Sequence[Step], asked: Asked) -> int:
+def _runs_done(study: StreamStudy, steps: Sequence[Step], asked: ScalingOptions) -> int:
     """Count the stored runs; they must be the first of those that are asked for now."""
     for run, step in zip(study.runs, steps, strict=False):
         ran = Step(run.repetition, run.disks, run.options.kernel)
@@ -247,7 +247,7 @@ class _Study:
         disks: StreamDisks,
         store: Keeper,
         start: StreamStart,
-        asked: Asked,
+        asked: ScalingOptions,
         before: Before | None,
     ) -> None:
         self._disks, self._asked = disks, asked
@@ -450,7 +450,7 @@ class DiskScaling(Study[StreamDisks, StreamStart, Before | None]):
 
     records = STREAM
 
-    def __init__(self, directories: Sequence[str], asked: Asked) -> None:
+    def __init__(self, directories: Sequence[str], asked: ScalingOptions) -> None:
         """Take what was asked for; a directory for each disk."""
         self._directories, self._asked = directories, asked
 

@@ -32,7 +32,7 @@ from leadline.record.streaming import (
     StreamRun,
     StreamStudy,
 )
-from leadline.record.wording import say_count, say_interval, say_number, say_rate
+from leadline.record.wording import format_count, format_interval, format_number, format_rate_ci
 from leadline.stats.arithmetic import inverse, scaled
 from leadline.studies.registry import Kind, first
 from leadline.studies.streaming.answer import balance_of
@@ -43,11 +43,11 @@ from leadline.studies.streaming.resources import more_than_all
 from leadline.studies.streaming.run import bound_of, load_stream, throughput_of
 from leadline.units import (
     format_bytes,
+    format_ends,
+    format_percent,
     format_rate,
     format_seconds,
-    say_ends,
-    say_percent,
-    say_span,
+    format_span,
 )
 
 # Phases of kernels in the order of the paper, for charts, tables and terminals alike.
@@ -78,9 +78,9 @@ NOT_FOUND = "not found"
 """What stopped a disk although nothing that is measured is used up."""
 
 
-def say_ratio(ratio: Ratio) -> str:
+def format_ratio(ratio: Ratio) -> str:
     """Write `3.18 (3.15 to 3.21)`, or why there is no number."""
-    return NOT_HERE if ratio.measured is None else say_interval(ratio.measured, say_number)
+    return NOT_HERE if ratio.measured is None else format_interval(ratio.measured, format_number)
 
 
 def system_name(balance: Balance) -> str:
@@ -123,8 +123,8 @@ def _row(kernel: str, phase: str, mb_s: float, limit: PhaseBound | None) -> dict
         "bound": most,
         "achieved": format_rate(mb_s),
         "passed": limit is not None and more_than_all(scaled(inverse(limit.mb_s), mb_s)),
-        "share": say_percent(mb_s / most) if most else "",
-        "said": say_rate(limit.mb_s) if limit else "no capacities were measured",
+        "share": format_percent(mb_s / most) if most else "",
+        "said": format_rate_ci(limit.mb_s) if limit else "no capacities were measured",
         "limit": RESOURCE_WORDS[limit.resource] if limit else "",
     }
 
@@ -189,13 +189,13 @@ def _cells(cell: Cell, cost: PhaseCost | None) -> tuple[str, ...]:
         _rate(phases, lambda phase: phase.bytes_written),
         f"{100 * cost.cpu_utilisation.value:.0f}%" if cost else NOT_COUNTED,
         _pair(cost.cpu_user_ns_per_byte, cost.cpu_system_ns_per_byte) if cost else NOT_COUNTED,
-        say_counted(cost.instructions_per_byte if cost else None),
-        say_counted(cost.cycles_per_instruction if cost else None),
+        format_counted(cost.instructions_per_byte if cost else None),
+        format_counted(cost.cycles_per_instruction if cost else None),
         _counts(phases, lambda p: (p.switches_voluntary, p.switches_involuntary)),
         _counts(phases, lambda p: (p.faults_minor, p.faults_major)),
         _sizes(phases, lambda p: (p.block_read_bytes, p.block_written_bytes)),
         _sizes(phases, lambda p: (p.network_sent_bytes, p.network_received_bytes)),
-        say_span(
+        format_span(
             format_seconds(fmean(phase.first_done_s for phase in phases)),
             format_seconds(fmean(phase.last_done_s for phase in phases)),
         ).replace(" to ", " and "),
@@ -211,9 +211,9 @@ def _pair(user: Interval, kernel: Interval) -> str:
     return f"{user.value:.2f} + {kernel.value:.2f}"
 
 
-def say_counted(number: Interval | None) -> str:
+def format_counted(number: Interval | None) -> str:
     """Write `2.61 (2.58 to 2.64)`, or `n.m.` where nothing counts it."""
-    return NOT_COUNTED if number is None else say_interval(number, "{:.2f}".format)
+    return NOT_COUNTED if number is None else format_interval(number, "{:.2f}".format)
 
 
 def _counts(phases: Sequence[PhaseResult], of: Callable[[PhaseResult], tuple[int, int]]) -> str:
@@ -238,23 +238,23 @@ def capacity_rows(capacities: Capacities | None) -> list[tuple[str, str]]:
         return []
     rows = [
         ("Processors", f"{capacities.processors:g}"),
-        ("Memory, copied (crosses the bus twice)", say_rate(capacities.memory_copy_mb_s)),
-        ("Memory, read", say_rate(capacities.memory_read_mb_s)),
+        ("Memory, copied (crosses the bus twice)", format_rate_ci(capacities.memory_copy_mb_s)),
+        ("Memory, read", format_rate_ci(capacities.memory_read_mb_s)),
     ]
     rows += [
         (
             f"{disk.directory} ({', '.join(disk.devices) or 'device not known'})",
-            f"read {say_rate(disk.read_mb_s)}, written {say_rate(disk.write_mb_s)}",
+            f"read {format_rate_ci(disk.read_mb_s)}, written {format_rate_ci(disk.write_mb_s)}",
         )
         for disk in capacities.disks
     ]
     rows += [
-        ("All disks, read", say_rate(capacities.all_read_mb_s)),
-        ("All disks, written", say_rate(capacities.all_write_mb_s)),
-        ("All disks, read and written together", say_rate(capacities.all_both_mb_s)),
+        ("All disks, read", format_rate_ci(capacities.all_read_mb_s)),
+        ("All disks, written", format_rate_ci(capacities.all_write_mb_s)),
+        ("All disks, read and written together", format_rate_ci(capacities.all_both_mb_s)),
     ]
     network = capacities.network_mb_s
-    words = say_rate(network) if network else "no cluster, not measured"
+    words = format_rate_ci(network) if network else "no cluster, not measured"
     return [*rows, ("Network of one rank, in and out", words)]
 
 
@@ -266,18 +266,21 @@ def verified_rows(study: StreamStudy) -> list[tuple[str, str]]:
         right = sum(run.result.verified for run in runs)
         took = format_seconds(fmean(run.result.verify_s for run in runs))
         rows.append(
-            (kernel, f"{right} of {say_count(len(runs), 'run')}: {_say_checks(runs)}; {took} each")
+            (
+                kernel,
+                f"{right} of {format_count(len(runs), 'run')}: {_format_checks(runs)}; {took} each",
+            )
         )
     return rows
 
 
-def _say_checks(runs: Sequence[StreamRun]) -> str:
+def _format_checks(runs: Sequence[StreamRun]) -> str:
     checks = [run.result.check for run in runs]
     known = [check for check in checks if check is not None]
     if len(known) < len(checks):
         return "every block where it belongs"
     counts = sorted({check.records for check in known})
-    records = say_span(*(f"{count:,} records" for count in (counts[0], counts[-1])))
+    records = format_span(*(f"{count:,} records" for count in (counts[0], counts[-1])))
     if len(counts) == 1:
         records = f"{counts[0]:,} records"
     sums = {check.checksum for check in known}
@@ -291,19 +294,19 @@ def how_rows(study: StreamStudy) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     for kernel in dict.fromkeys(run.options.kernel for run in study.runs):
         runs = [run for run in study.runs if run.options.kernel == kernel]
-        rows.append((kernel, "; ".join(dict.fromkeys(map(say_how, runs)))))
+        rows.append((kernel, "; ".join(dict.fromkeys(map(format_how, runs)))))
     return rows
 
 
-def say_how(run: StreamRun) -> str:
+def format_how(run: StreamRun) -> str:
     """Write `2 GiB, one pass in 1 GiB of memory, 2 threads, io_uring 8 deep past the cache`."""
     options, result = run.options, run.result
     passes = "one pass" if result.passes == 1 else f"{result.passes} passes"
     parties = "one process"
     if options.ranks > 1:
-        parties = f"{options.ranks} ranks of {say_count(options.threads, 'thread')}"
+        parties = f"{options.ranks} ranks of {format_count(options.threads, 'thread')}"
     elif options.threads > 1:
-        parties = say_count(options.threads, "thread")
+        parties = format_count(options.threads, "thread")
     if options.read == "mmap":
         reads = "read by mmap"
     else:
@@ -399,7 +402,7 @@ def _step(step: ScalingStep) -> list[str]:
     return [
         str(step.disks),
         f"{rate.value:,.0f}",
-        say_ends(f"{rate.low:,.0f}", f"{rate.high:,.0f}") if known else "no interval",
+        format_ends(f"{rate.low:,.0f}", f"{rate.high:,.0f}") if known else "no interval",
         f"{step.gained_mb_s.value:+,.0f} of {step.ideal_gain_mb_s:,.0f}".replace(
             "-", "\N{MINUS SIGN}"
         ),

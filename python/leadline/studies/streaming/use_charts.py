@@ -23,7 +23,13 @@ from leadline.record.balance import (
     StreamBalance,
 )
 from leadline.record.streaming import StreamStudy
-from leadline.record.wording import say_count, say_interval, say_number, say_rate, say_share
+from leadline.record.wording import (
+    format_count,
+    format_interval,
+    format_number,
+    format_rate_ci,
+    format_share,
+)
 from leadline.studies.streaming.charts import bound_chart, ratio_chart, scaling_chart, zero_line
 from leadline.studies.streaming.text import groups_of, system_name
 
@@ -78,8 +84,8 @@ def _rows(disks: int, utilisation: dict[str, Any]) -> list[Row]:
             "y": 100 * used.value,
             "low": None if used.low is None else 100 * max(0.0, used.low),
             "high": None if used.high is None else 100 * used.high,
-            "at": say_count(disks, "disk"),
-            "said": say_share(used),
+            "at": format_count(disks, "disk"),
+            "said": format_share(used),
         }
         for name in RESOURCES
         if (used := utilisation.get(name)) is not None
@@ -181,8 +187,8 @@ def _cpi_rows(scaling: Scaling, costs: Sequence[PhaseCost]) -> list[Row]:
         {
             "disks": cost.disks,
             "cpi": cpi.value,
-            "at": say_count(cost.disks, "disk"),
-            "said": say_interval(cpi, say_number),
+            "at": format_count(cost.disks, "disk"),
+            "said": format_interval(cpi, format_number),
         }
         for cost in costs
         if (cost.kernel, cost.phase, cost.platform) == key
@@ -328,8 +334,8 @@ def _row(balance: Balance, saturation: Saturation, scale: Scale) -> Row:
         "at_least": saturation.at_least,
         "first": saturation.resource == balance.first,
         "number": "" if value is None else f"{'≥' if more else ''}{_digits(value)}",
-        "said": "no number" if number is None else f"{more}{say_rate(number)} per processor",
-        "used": "not measured" if used is None else say_share(used),
+        "said": "no number" if number is None else f"{more}{format_rate_ci(number)} per processor",
+        "used": "not measured" if used is None else format_share(used),
         "why": saturation.why,
     }
 
@@ -490,7 +496,7 @@ def _disks_now(now: Interval | None, frame: Frame) -> list[AnyChart]:
     """Draw what the disks that are there give; only one system has room for the line."""
     if not frame.alone or now is None:
         return []
-    row = {"y": now.value, "said": f"{say_rate(now)} per processor"}
+    row = {"y": now.value, "said": f"{format_rate_ci(now)} per processor"}
     tip = alt.Tooltip("said:N", title="The disks that are there give")
     line = alt.Chart(values([row])).mark_rule(style="average")
     return [line.encode(y=on_field(frame.y, "y"), tooltip=tip)]

@@ -8,9 +8,9 @@ from typing import Literal
 
 from leadline.record import Border, Measurement, Workload
 from leadline.record.finding import Finding
-from leadline.record.wording import say_bytes
+from leadline.record.wording import format_bytes_ci
 from leadline.stats import BorderFit, FittedBorder, fit_borders
-from leadline.studies.counted import CountedBorder, always_held, counted_border, throughput
+from leadline.studies.hit_ratio import CountedBorder, always_held, counted_border, throughput
 
 # The measurements of a survey, looked up by workload.
 
@@ -203,14 +203,14 @@ def _doubt(
     if counted is None:
         if not (always_held and curve.borders):
             return None
-        return Finding.of("no_cache_end", border=say_bytes(curve.borders[-1].bytes))
+        return Finding.of("no_cache_end", border=format_bytes_ci(curve.borders[-1].bytes))
     size = counted.border.bytes
     if seen is None:
-        return Finding.of("border_by_count_alone", border=say_bytes(size))
+        return Finding.of("border_by_count_alone", border=format_bytes_ci(size))
     if _apart(seen, counted.border) < DISAGREE or _overlap(seen, counted.border):
         return None
     way = "fell before" if seen.bytes.value < size.value else "fell only after"
-    border = say_bytes(seen.bytes)
+    border = format_bytes_ci(seen.bytes)
     return Finding.of("borders_apart", way=way, border=border, counted_bytes=size.value)
 
 

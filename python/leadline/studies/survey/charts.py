@@ -30,16 +30,16 @@ from leadline.record.findings import average_slope, ends, gain, told_drift
 from leadline.record.wording import (
     FRACTION_ENDS,
     PARAMETER_TITLES,
+    format_border,
+    format_change,
+    format_number,
+    format_place,
+    format_rate_ci,
+    format_step,
+    format_times,
+    format_value,
+    format_workload,
     join_words,
-    say_border,
-    say_change,
-    say_number,
-    say_place,
-    say_rate,
-    say_step,
-    say_times,
-    say_value,
-    say_workload,
 )
 from leadline.units import format_bytes, format_rate
 
@@ -57,7 +57,7 @@ def unique_bytes_chart(survey: Survey) -> alt.LayerChart:
     x = bytes_x([point.x for point in curve.points], "Working set (unique_bytes, log scale)")
     y = throughput_y(least, most, headroom=1.24, log=log)
     layers = [*border_layers(survey, x), *curve_layers(curve, x, y), *_region_labels(survey, x)]
-    focal = say_workload(curve.focal).partition(", ")[2]
+    focal = format_workload(curve.focal).partition(", ")[2]
     subtitle = f"At {focal}. Bars: 95% intervals; small rings: single readings."
     return finish(layers, _levels_title(survey), subtitle, (WIDE_PX, TALL_PX))
 
@@ -77,7 +77,7 @@ def _levels_title(survey: Survey) -> str:
 def border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[AnyChart]:
     """Return the ends of the levels as dashed rules, their intervals as bands, none without."""
     borders = [
-        (border.bytes, format_bytes(border.bytes.value), say_border(border))
+        (border.bytes, format_bytes(border.bytes.value), format_border(border))
         for border in survey.borders
     ]
     title = "The level ends at (95% CI)"
@@ -115,7 +115,7 @@ def slope_chart(survey: Survey) -> alt.LayerChart:
             "x": point.x_bytes,
             "y": point.slope_mb_s_per_mb,
             "where": format_bytes(point.x_bytes),
-            "slope": f"{say_number(point.slope_mb_s_per_mb)} MB/s per MB",
+            "slope": f"{format_number(point.slope_mb_s_per_mb)} MB/s per MB",
         }
         for point in survey.slope
     ]
@@ -136,7 +136,7 @@ def slope_chart(survey: Survey) -> alt.LayerChart:
         marks = alt.Chart(values(steep)).mark_point(style="steep")
         layers += [line, marks.encode(x=x, y=y, tooltip=tips)]
         subtitle = (
-            f"Dashed: the average slope, {say_number(average)} MB/s per MB; "
+            f"Dashed: the average slope, {format_number(average)} MB/s per MB; "
             "triangles: steeper than the average."
         )
     lowest = min(rows, key=lambda row: float(str(row["y"])))
@@ -164,7 +164,7 @@ def _family_curve(region: Region, curve: Curve, most_mb_s: float) -> alt.LayerCh
     x = parameter_x(curve.parameter, [point.x for point in curve.points])
     y = throughput_y(0.0, most_mb_s)
     layers = [*good_band(curve, x), *curve_layers(curve, x, y), *focal_mark(curve, x, y)]
-    place = say_place(region)
+    place = format_place(region)
     subtitle = f"{place[0].upper()}{place[1:]}. Shaded: 75% of the best or more; diamond: focal."
     return finish(layers, _family_title(curve), subtitle, (NARROW_PX, LOW_PX))
 
@@ -179,15 +179,15 @@ def _family_title(curve: Curve) -> str:
         fast, slow, shown = (high, low, comparison)
         if comparison.slower:
             fast, slow, shown = low, high, comparison.inverse()
-        return f"{fast.capitalize()} over {slow}: {say_times(shown)}"
+        return f"{fast.capitalize()} over {slow}: {format_times(shown)}"
     what = "Request size" if curve.parameter == "size_mean" else "Concurrency"
     found = gain(curve)
     if found is None or not found.to_best.faster:
         return f"{what}: no significant gain"
     tail = ", still rising" if found.rising else ""
     if not tail and found.level_x < found.last.x:
-        tail = f", level from {say_value(curve.parameter, found.level_x)}"
-    return f"{what}: {say_times(found.to_best)}{tail}"
+        tail = f", level from {format_value(curve.parameter, found.level_x)}"
+    return f"{what}: {format_times(found.to_best)}{tail}"
 
 
 # Charts across systems and across time: the summary (CP94 Fig. 10) and the sentinels.
@@ -245,7 +245,7 @@ def system_row(name: str, point: CurvePoint, where: str) -> dict[str, Any]:
         "high": rate.high,
         "system": name,
         "where": where,
-        "rate": say_rate(rate),
+        "rate": format_rate_ci(rate),
     }
 
 
@@ -343,12 +343,12 @@ def sentinels_chart(survey: Survey) -> alt.LayerChart:
 def drift_title(survey: Survey) -> str:
     """Say whether the system moved during the survey."""
     if survey.drift_step is not None:
-        return f"The system {say_step(survey.drift_step)}"
+        return f"The system {format_step(survey.drift_step)}"
     drift = told_drift(survey.drift_frac)
     if drift is None:
         return "Drift unknown"
     said = "No significant drift" if drift.covers(0.0) else "Drift"
-    return f"{said}: {say_change(drift)}"
+    return f"{said}: {format_change(drift)}"
 
 
 # The chart of the what-if section: a prediction over one parameter, its data given by the page.
@@ -444,7 +444,7 @@ def not_measured(survey: Survey) -> dict[str, str]:
             if curve is None or not curve.points:
                 what = PARAMETER_TITLES[parameter].lower()
                 missing[f"region-{region.index}-{parameter}"] = (
-                    f"not measured: {what} {say_place(region)}"
+                    f"not measured: {what} {format_place(region)}"
                 )
     if not survey.sentinels:
         missing["sentinels"] = "not measured: the focal point was not measured again"

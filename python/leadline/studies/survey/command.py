@@ -17,7 +17,7 @@ from leadline.studies.registry import KINDS
 from leadline.studies.survey.plan import BLOCK_BYTES
 from leadline.studies.survey.study import (
     LEARN_FRAC,
-    Asked,
+    SurveyOptions,
     SurveyStudy,
     load_survey,
     usual_budget_s,
@@ -95,7 +95,7 @@ def command(
     if focal not in ("middle", "75%"):
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
     chosen = Target.parse(target)
-    asked = Asked(
+    asked = SurveyOptions(
         name or chosen.name,
         budget or usual_budget_s(chosen),
         max_bytes,

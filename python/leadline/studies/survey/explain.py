@@ -26,12 +26,12 @@ from leadline.record import (
 )
 from leadline.record.finding import Finding
 from leadline.stats import change_points, good_range, group_drift, group_step, slope
-from leadline.studies.counted import throughput
+from leadline.studies.hit_ratio import throughput
 from leadline.studies.memory import memory_bytes_of
 from leadline.studies.survey.borders import Decided, Readings, curve_of, decide_again, value
 from leadline.studies.survey.middle import MiddleStrategy, RegionBounds, half_way
 from leadline.studies.survey.sentences import NoiseModel, sentences, survey_findings
-from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
+from leadline.studies.survey.seventy_five import SeventyFiveStrategy, format_vector
 from leadline.studies.survey.strategy import Surveyor
 
 CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
@@ -115,7 +115,7 @@ class _Explanation:
         doubt = decided.doubt if decided else None
         worded = _with_words(draft, self.points, contradicted=self.contradicted, doubt=doubt)
         if isinstance(self.strategy, SeventyFiveStrategy):
-            told = (worded.sentences[0], say_vector(self.strategy), *worded.sentences[1:])
+            told = (worded.sentences[0], format_vector(self.strategy), *worded.sentences[1:])
             return msgspec.structs.replace(worded, sentences=told)
         return worded
 

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from leadline.record import Curve, CurvePoint, Measurement, Survey
-from leadline.record.wording import PARAMETER_TITLES, say_place, say_rate, say_value
+from leadline.record.wording import PARAMETER_TITLES, format_place, format_rate_ci, format_value
 from leadline.units import format_seconds
 
 
@@ -48,11 +48,11 @@ def every_curve(survey: Survey) -> tuple[Curve, ...]:
     return (survey.unique_bytes_curve, *own)
 
 
-def say_curve(survey: Survey, curve: Curve) -> str:
+def format_curve(survey: Survey, curve: Curve) -> str:
     """Write what a curve is over, and where: `request size within the page cache`."""
     title = PARAMETER_TITLES[curve.parameter]
     region = next((each for each in survey.regions if each.index == curve.region), None)
-    return f"{title}, over all levels" if region is None else f"{title}, {say_place(region)}"
+    return f"{title}, over all levels" if region is None else f"{title}, {format_place(region)}"
 
 
 def curve_rows(
@@ -69,13 +69,13 @@ def curve_rows(
     rows: list[tuple[str, ...]] = []
     for point in curve.points:
         own = latency_at(point, known)
-        rate = say_rate(point.throughput_mb_s)
+        rate = format_rate_ci(point.throughput_mb_s)
         if iops:
             rate = "not known" if own is None else f"{own.iops:,.0f}"
         times = ("not known",) * 2
         if own is not None:
             times = (format_seconds(own.p50_us / 1e6), format_seconds(own.p99_us / 1e6))
-        rows.append((say_value(curve.parameter, point.x), rate, *times))
+        rows.append((format_value(curve.parameter, point.x), rate, *times))
     return rows
 
 

@@ -23,7 +23,7 @@ from leadline.models.model import sample_of
 from leadline.record import PARAMETERS, PROCESSES_MAX, Measurement, Plan, Workload
 from leadline.record.workload import FRACTIONS
 from leadline.stats import half_way_x, next_unique_bytes, still_rising
-from leadline.studies.counted import telling_place, throughput
+from leadline.studies.hit_ratio import telling_place, throughput
 from leadline.studies.survey.borders import Decided, Readings, curve_of, decide, value
 from leadline.studies.survey.plan import curve_shares, spread
 

@@ -31,7 +31,7 @@ from leadline.models.predictor import Predictor
 from leadline.models.ranges import SIZE_SHARE_MAX, Ranges
 from leadline.record import PARAMETERS, Curve, Measurement, Region, Survey
 from leadline.record.validation import VALIDATION
-from leadline.record.wording import PARAMETER_TITLES, say_place, say_value
+from leadline.record.wording import PARAMETER_TITLES, format_place, format_value
 from leadline.record.workload import FRACTIONS
 from leadline.stats import student_t
 from leadline.store import Store
@@ -50,9 +50,9 @@ from leadline.studies.survey.charts import (
 from leadline.studies.survey.latency import (
     PointLatency,
     every_curve,
+    format_curve,
     latencies,
     latency_at,
-    say_curve,
 )
 from leadline.studies.survey.study import load_survey
 from leadline.studies.survey.text import StoredSurvey
@@ -145,7 +145,7 @@ def _families(survey: Survey) -> list[dict[str, Any]]:
     return [
         {
             "name": region.name,
-            "place": say_place(region),
+            "place": format_place(region),
             "charts": [f"region-{region.index}-{name}" for name in FAMILY_PARAMETERS],
         }
         for region in survey.regions
@@ -420,7 +420,7 @@ def _rows(curve: Curve, known: Mapping[str, PointLatency]) -> list[Row]:
                     "iops": own.iops,
                     "y": us,
                     "which": name,
-                    "where": say_value(curve.parameter, point.x),
+                    "where": format_value(curve.parameter, point.x),
                     "rate": f"{own.iops:,.0f} requests/s",
                     "said": format_seconds(us / 1e6),
                 }
@@ -430,7 +430,7 @@ def _rows(curve: Curve, known: Mapping[str, PointLatency]) -> list[Row]:
 
 def _along(survey: Survey, curve: Curve, rows: list[Row]) -> alt.LayerChart:
     x = parameter_x(curve.parameter, [point.x for point in curve.points])
-    title = f"Response time: {say_curve(survey, curve)}"
+    title = f"Response time: {format_curve(survey, curve)}"
     subtitle = f"p50 and p99 of the closed loop, {_TAKEN_TOGETHER}; log axis."
     return finish(_layers(rows, x), title, subtitle, (NARROW_PX, LOW_PX))
 
@@ -443,7 +443,7 @@ def _against_iops(survey: Survey, curve: Curve, rows: list[Row]) -> alt.LayerCha
         axis=alt.Axis(title="Requests per second", format="~s", tickCount=5),
     )
     region = next(each for each in survey.regions if each.index == curve.region)
-    title = f"Response time against load, {say_place(region)}"
+    title = f"Response time against load, {format_place(region)}"
     subtitle = f"Each mark has more processes than the one before; {_TAKEN_TOGETHER}; log axis."
     return finish(_layers(rows, x, order=True), title, subtitle, (NARROW_PX, LOW_PX))
 

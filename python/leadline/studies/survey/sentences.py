@@ -21,17 +21,17 @@ from leadline.record.findings import (
 from leadline.record.survey import Border, Curve, CurvePoint, Region
 from leadline.record.wording import (
     FRACTION_ENDS,
+    format_basis,
+    format_bytes_ci,
+    format_change,
+    format_count,
+    format_half_width,
+    format_rate_ci,
+    format_step,
+    format_times,
+    format_value,
+    format_workload_at,
     join_words,
-    say_basis,
-    say_bytes,
-    say_change,
-    say_count,
-    say_half_width,
-    say_rate,
-    say_step,
-    say_times,
-    say_value,
-    say_workload_at,
 )
 from leadline.stats import (
     DRIFT_FRAC_MIN,
@@ -42,10 +42,10 @@ from leadline.stats import (
     pooled_noise,
     reading_interval,
 )
-from leadline.studies.counted import throughput
+from leadline.studies.hit_ratio import throughput
 from leadline.studies.survey.borders import Readings
 from leadline.studies.survey.middle import RegionBounds
-from leadline.units import format_bytes, format_seconds, say_percent
+from leadline.units import format_bytes, format_percent, format_seconds
 
 # Run-to-run noise of a survey, learned from the points measured more than once.
 #
@@ -381,7 +381,7 @@ def _levels(survey: Survey) -> str:
         f"{region.name if index else _upper(region.name)}: {_end(border, named=len(bases) > 1)}"
         for index, (region, border) in enumerate(zip(regions, survey.borders, strict=False))
     )
-    basis = f"; from {say_basis(bases.pop())}" if len(bases) == 1 else ""
+    basis = f"; from {format_basis(bases.pop())}" if len(bases) == 1 else ""
     gradual = border_is_gradual(survey.borders[-1])
     last = regions[-1].name
     beyond = f"gradual transition to {last}" if gradual else f"{last} beyond"
@@ -389,7 +389,9 @@ def _levels(survey: Survey) -> str:
 
 
 def _end(border: Border, *, named: bool) -> str:
-    return say_bytes(border.bytes, level=True) + (f" from {say_basis(border.basis)}" * named)
+    return format_bytes_ci(border.bytes, level=True) + (
+        f" from {format_basis(border.basis)}" * named
+    )
 
 
 def _upper(name: str) -> str:
@@ -402,7 +404,7 @@ def _one_level(region: Region, curve: Curve) -> str:
     if fall is not None and fall.slower and fall.ratio < 0.8:
         return (
             f"One level, {region.name}, smooth slope: {span}; smallest working set "
-            f"{say_times(fall.inverse())} as fast as the largest"
+            f"{format_times(fall.inverse())} as fast as the largest"
         )
     return f"One level, {region.name}: {span}"
 
@@ -436,8 +438,8 @@ def _fastest_and_slowest(survey: Survey) -> str:
 
 def _entry(entry: tuple[CurvePoint, Curve, Region]) -> str:
     point, curve, region = entry
-    what = say_workload_at(curve.parameter, point.x)
-    return f"{say_rate(point.throughput_mb_s)}, {what}, {region.name}"
+    what = format_workload_at(curve.parameter, point.x)
+    return f"{format_rate_ci(point.throughput_mb_s)}, {what}, {region.name}"
 
 
 def _curves(survey: Survey, parameter: str) -> list[tuple[Region, Curve | None]]:
@@ -467,28 +469,28 @@ def _by_level(texts: list[tuple[Region, str]]) -> str:
 def _gain_text(found: Gain | None, parameter: str) -> str:
     if found is None:
         return "not measured"
-    last = say_value(parameter, found.last.x)
+    last = format_value(parameter, found.last.x)
     if not (found.to_best.faster and found.best.x > found.first.x):
         span = _span(parameter, found.first.x, found.last.x)
         return f"no significant gain from {span}{_falls(found, last)}"
     span = _span(parameter, found.first.x, found.best.x)
-    text = f"{say_times(found.to_best)} from {span}"
+    text = f"{format_times(found.to_best)} from {span}"
     if found.rising:
         return f"{text}, still rising"
     if found.level_x < found.last.x:
-        text += f", level from {say_value(parameter, found.level_x)}"
+        text += f", level from {format_value(parameter, found.level_x)}"
     return text + _falls(found, last)
 
 
 def _falls(found: Gain, last: str) -> str:
     if not (found.to_last.slower and found.to_last.ratio < LEVEL_FRAC):
         return ""
-    return f", {say_times(found.to_last)} of the best at {last}"
+    return f", {format_times(found.to_last)} of the best at {last}"
 
 
 def _span(parameter: str, low: float, high: float) -> str:
     words = " processes" if parameter == "process_num" else ""
-    return f"{say_value(parameter, low)} to {say_value(parameter, high)}{words}"
+    return f"{format_value(parameter, low)} to {format_value(parameter, high)}{words}"
 
 
 def _concurrency(survey: Survey) -> str:
@@ -505,7 +507,7 @@ def _mix(survey: Survey, parameter: str, words: tuple[str, str]) -> str:
         if comparison is None:
             continue
         if comparison.shown:
-            told.append(f"{region.name} {say_times(comparison)}")
+            told.append(f"{region.name} {format_times(comparison)}")
         else:
             alike.append(region.name)
     if alike:
@@ -519,16 +521,16 @@ def _spans_the_mix(curve: Curve | None) -> bool:
 
 
 def _accuracy(survey: Survey) -> str:
-    parts = [f"{say_count(survey.points, 'point')} in {format_seconds(survey.wall_s)}"]
+    parts = [f"{format_count(survey.points, 'point')} in {format_seconds(survey.wall_s)}"]
     if survey.accuracy_frac is None:
         parts.append("too few readings for the width of the intervals")
     else:
-        width = say_half_width(survey.accuracy_frac)
+        width = format_half_width(survey.accuracy_frac)
         parts.append(f"median 95% CI half-width {width}")
     if survey.noise_frac:
-        noise = [f"{say_percent(frac)} ({name})" for name, frac in survey.noise_frac.items()]
+        noise = [f"{format_percent(frac)} ({name})" for name, frac in survey.noise_frac.items()]
         parts.append(f"run-to-run CV {join_words(noise)}")
-    parts.append(_say_drift(survey))
+    parts.append(_format_drift(survey))
     if survey.status is not Status.DONE:
         planned = survey.start.plan.points
         parts.append(f"stopped early, after {survey.points} of {planned} planned points")
@@ -537,11 +539,11 @@ def _accuracy(survey: Survey) -> str:
     return f"Accuracy: {'; '.join(parts)}."
 
 
-def _say_drift(survey: Survey) -> str:
+def _format_drift(survey: Survey) -> str:
     if survey.drift_step is not None:
-        return f"the system {say_step(survey.drift_step)}"
+        return f"the system {format_step(survey.drift_step)}"
     drift = told_drift(survey.drift_frac)
     if drift is None or drift.low is None or drift.high is None:
         return "drift unknown"
     said = "no significant drift" if drift.covers(0.0) else "drift"
-    return f"{said}: {say_change(drift)}"
+    return f"{said}: {format_change(drift)}"

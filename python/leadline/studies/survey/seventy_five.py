@@ -14,7 +14,7 @@ import random
 from collections.abc import Generator
 
 from leadline.record import PARAMETERS, Plan, Workload
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.stats import good_range
 from leadline.studies.survey.borders import Decided, Readings, curve_of
 from leadline.studies.survey.middle import START, RegionBounds, Script, interleave
@@ -195,9 +195,9 @@ def moved(parameter: str, before: float, after: float) -> bool:
     return max(before, after) > MOVED_FACTOR * min(before, after)
 
 
-def say_vector(strategy: SeventyFiveStrategy) -> str:
+def format_vector(strategy: SeventyFiveStrategy) -> str:
     """Say the focal vector, and how the search for it ended."""
-    rounds = say_count(len(strategy.vectors) - 1, "whole round")
+    rounds = format_count(len(strategy.vectors) - 1, "whole round")
     if strategy.settled:
         ended = f"It settled after {rounds}."
     elif strategy.cycle:
@@ -216,7 +216,7 @@ def _say(vector: Workload) -> str:
     return (
         f"{format_bytes(vector.unique_bytes)} touched, {format_bytes(vector.size_mean)} requests, "
         f"{100 * vector.read_frac:.0f}% reads, {100 * vector.seq_frac:.0f}% sequential, "
-        f"{say_count(vector.process_num, 'process')}"
+        f"{format_count(vector.process_num, 'process')}"
     )
 
 

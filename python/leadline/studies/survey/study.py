@@ -34,7 +34,7 @@ LEARN_FRAC = 0.4
 
 
 @dataclass(frozen=True)
-class Asked:
+class SurveyOptions:
     """The options that decide a new survey."""
 
     system: str
@@ -60,7 +60,7 @@ def usual_budget_s(target: Target) -> float:
 def begin_survey(
     engine: Engine,
     target: Target,
-    asked: Asked,
+    asked: SurveyOptions,
     *,
     study_id: str | None = None,
     findings: tuple[Finding, ...] = (),
@@ -226,7 +226,7 @@ class SurveyStudy(PointStudy[SurveyStart]):
     records = SURVEY
     mismatches = (ResumeMismatch,)
 
-    def __init__(self, reached: Reached, asked: Asked, budget_s: float | None) -> None:
+    def __init__(self, reached: Reached, asked: SurveyOptions, budget_s: float | None) -> None:
         """Take what was asked for; `budget_s` is what was said of it, None where nothing was."""
         super().__init__(reached, asked.system, asked.seed)
         self.asked, self._budget_s = asked, budget_s

@@ -15,26 +15,26 @@ from rich.text import Text
 
 from leadline.charts.curve_lines import level_lines
 from leadline.charts.terminal import Terminal, on_terminal
-from leadline.inert import cell
 from leadline.record import PARAMETERS, CurvePoint, FileCache, Measurement, Status, Summary, Survey
 from leadline.record.access import ACCESS_OPTIONS
 from leadline.record.survey import SURVEY, SurveyStart
 from leadline.record.validation import VALIDATION
 from leadline.record.wording import (
-    say_border,
-    say_count,
-    say_half_width,
-    say_rate,
-    say_value,
-    say_workload,
+    format_border,
+    format_count,
+    format_half_width,
+    format_rate_ci,
+    format_value,
+    format_workload,
 )
+from leadline.sanitize import cell
 from leadline.store import Store
 from leadline.studies.cache.explain import find_in_survey
 from leadline.studies.measurement.text import (
     CLOCKS,
+    format_precondition,
+    format_written,
     marks,
-    say_precondition,
-    say_written,
     slice_outliers,
 )
 from leadline.studies.registry import Kind, first, stored_points
@@ -43,12 +43,12 @@ from leadline.studies.survey.latency import (
     curve_heads,
     curve_rows,
     every_curve,
+    format_curve,
     latencies,
     latency_at,
-    say_curve,
 )
 from leadline.studies.survey.study import load_survey
-from leadline.units import format_bytes, format_seconds, say_percent
+from leadline.units import format_bytes, format_percent, format_seconds
 
 # The report's tables as plain rows of text: levels, points, plan against what ran, facts.
 
@@ -80,12 +80,12 @@ def level_rows(survey: Survey) -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": region.name,
-                "holds": say_border(border) if border else "everything beyond",
-                "rate": say_rate(region.throughput_mb_s),
+                "holds": format_border(border) if border else "everything beyond",
+                "rate": format_rate_ci(region.throughput_mb_s),
                 "bar": 100 * region.throughput_mb_s.value / fastest if fastest > 0 else 0.0,
-                "noise": say_percent(noise) if noise is not None else "not measured",
-                "cached": say_percent(share) if share is not None else "not measured",
-                "focal": say_workload(region.focal),
+                "noise": format_percent(noise) if noise is not None else "not measured",
+                "cached": format_percent(share) if share is not None else "not measured",
+                "focal": format_workload(region.focal),
             }
         )
     return rows
@@ -101,7 +101,7 @@ def tile_rows(survey: Survey) -> list[tuple[str, str]]:
     ]
     if survey.accuracy_frac is not None:
         tiles.append(
-            (f"±{say_percent(survey.accuracy_frac)}", "median half-width of the 95% intervals")
+            (f"±{format_percent(survey.accuracy_frac)}", "median half-width of the 95% intervals")
         )
     return tiles
 
@@ -109,26 +109,26 @@ def tile_rows(survey: Survey) -> list[tuple[str, str]]:
 def sure_rows(survey: Survey, points: Sequence[Measurement], drift: str) -> list[tuple[str, str]]:
     """Say how sure the survey is, each doubt in one line."""
     early = survey.start.accuracy
-    aimed = f"; ±{say_percent(early)} was aimed at within a run" if early else ""
+    aimed = f"; ±{format_percent(early)} was aimed at within a run" if early else ""
     bought = survey.accuracy_frac
     rows = [
         (
-            "Accuracy bought",
-            f"{say_half_width(bought)} at the median point{aimed}"
+            "Median half-width",
+            f"{format_half_width(bought)} at the median point{aimed}"
             if bought is not None
             else "inconclusive: too few readings",
         ),
         ("Drift", drift),
     ]
-    noise = [f"{name} {say_percent(frac)}" for name, frac in survey.noise_frac.items()]
-    rows.append(("Run-to-run noise", ", ".join(noise) or "not measured"))
+    noise = [f"{name} {format_percent(frac)}" for name, frac in survey.noise_frac.items()]
+    rows.append(("Run-to-run CV", ", ".join(noise) or "not measured"))
     bad = [point for point in points if not point.result.admissible]
     reasons = Counter(reason for point in bad for reason in point.result.reasons)
     why = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
     why += ". They stay in the table" if why else ""
     rows.append(("Points not valid", f"{len(bad)} of {len(points)}{f': {why}' if why else ''}"))
-    restless = sum(not point.result.warm_up.steady for point in points)
-    rows.append(("Points not steady after warm-up", f"{restless} of {len(points)}"))
+    restless = sum(point.result.warm_up.steady is False for point in points)
+    rows.append(("Points without steady state", f"{restless} of {len(points)}"))
     rows += _honesty_rows(points)
     rows.append(("Outliers", _outlier_text(points)))
     if not survey.settled:
@@ -158,8 +158,8 @@ def _honesty_rows(points: Sequence[Measurement]) -> list[tuple[str, str]]:
     if unchecked:
         rows.append(("Not checked", "; ".join(unchecked)))
     if foreign:
-        most = say_percent(max(foreign))
-        rows.append(("Other programs", f"used {most} of a processor at the most"))
+        most = format_percent(max(foreign))
+        rows.append(("Other processes", f"used {most} CPU at most"))
     return rows
 
 
@@ -209,9 +209,9 @@ def run_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, s
             f"{format_bytes(plan.unique_bytes_min)} to {format_bytes(plan.unique_bytes_max)}",
         ),
     ]
-    rows += [("Preconditioned", text) for p in points if (text := say_precondition(p.result))]
+    rows += [("Preconditioned", text) for p in points if (text := format_precondition(p.result))]
     wear = [point.result.written_bytes for point in points]
-    written = say_written(
+    written = format_written(
         sum(each.layout for each in wear),
         sum(each.precondition for each in wear),
         sum(each.workload for each in wear),
@@ -229,17 +229,17 @@ def point_rows(points: Sequence[Measurement]) -> list[tuple[str, ...]]:
     rows = []
     for point in sorted(points, key=lambda point: point.order):
         result = point.result
-        settings = [say_value(name, getattr(point.workload, name)) for name in PARAMETERS]
+        settings = [format_value(name, getattr(point.workload, name)) for name in PARAMETERS]
         share = result.cached_share
         rows.append(
             (
                 str(point.order + 1),
                 point.stage,
                 *settings,
-                say_rate(result.throughput_mb_s),
+                format_rate_ci(result.throughput_mb_s),
                 f"{result.latency_us.p50:,.4g}",
                 f"{result.latency_us.p99:,.4g}",
-                say_percent(share) if share is not None else "not known",
+                format_percent(share) if share is not None else "not known",
                 marks(result),
                 "yes" if result.admissible else f"no: {'; '.join(result.reasons)}",
             )
@@ -310,10 +310,10 @@ def _table(terminal: Terminal, survey: Survey) -> Table:
         noise, share = survey.noise_frac.get(region.name), region.cached_share
         cells = (
             region.name,
-            say_border(border) if border else "everything beyond",
-            say_rate(region.throughput_mb_s),
-            say_percent(noise) if noise is not None else "not measured",
-            say_percent(share) if share is not None else "not measured",
+            format_border(border) if border else "everything beyond",
+            format_rate_ci(region.throughput_mb_s),
+            format_percent(noise) if noise is not None else "not measured",
+            format_percent(share) if share is not None else "not measured",
         )
         rows.append(cells)
     heads = ("Level", "Capacity (95% CI)", "Throughput (95% CI)", "Run-to-run CV", "Cache hits")
@@ -328,7 +328,7 @@ def render_curves(
     known = latencies(points)
     for curve in every_curve(survey):
         if curve.points:
-            yield terminal.text(f"{say_curve(survey, curve)}:")
+            yield terminal.text(f"{format_curve(survey, curve)}:")
             yield terminal.table(curve_heads(curve, iops=iops), curve_rows(curve, known, iops=iops))
 
 
@@ -448,11 +448,11 @@ def _document(study: StoredSurvey) -> dict[str, Any]:
 
 def _render(study: StoredSurvey) -> RenderableType:
     shown = render_terminal(study.survey, find_in_survey(study.survey, study.points))
-    return Group(shown, *map(_say_validation, study.validations))
+    return Group(shown, *map(_format_validation, study.validations))
 
 
-def _say_validation(item: Summary) -> str:
-    name, points = item.study_id[:8], say_count(item.items, "point")
+def _format_validation(item: Summary) -> str:
+    name, points = item.study_id[:8], format_count(item.items, "point")
     return f"validation {name}: {item.status.value}, {points}; leadline show {name}"
 
 

@@ -25,17 +25,17 @@ from leadline.charts.theme import SYSTEM_DASHES
 from leadline.record import PARAMETERS, BinError, Interval, ModelScore, ParameterError, Validation
 from leadline.record.wording import (
     PARAMETER_TITLES,
-    say_interval,
-    say_number,
-    say_share,
-    say_value,
-    say_workload,
+    format_interval,
+    format_number,
+    format_share,
+    format_value,
+    format_workload,
 )
 from leadline.record.workload import FRACTIONS
 from leadline.store import Store
 from leadline.studies.survey.page import Checked
 from leadline.studies.validation.run import load_validation
-from leadline.units import format_rate, say_percent, say_span
+from leadline.units import format_percent, format_rate, format_span
 
 # Charts of a validation: scatter, errors, coverage (CP94 Figs. 12-14 and 24).
 
@@ -73,11 +73,13 @@ def validation_rows(validation: Validation) -> list[tuple[str, ...]]:
         (
             score.model,
             str(score.readings),
-            say_share(score.median_error),
-            say_percent(score.p75_error.value),
-            say_percent(score.p90_error.value),
-            say_percent(score.enhanced_median_error.value) if score.enhanced_median_error else "-",
-            say_number(score.amplification.value) if score.amplification else "-",
+            format_share(score.median_error),
+            format_percent(score.p75_error.value),
+            format_percent(score.p90_error.value),
+            format_percent(score.enhanced_median_error.value)
+            if score.enhanced_median_error
+            else "-",
+            format_number(score.amplification.value) if score.amplification else "-",
             " / ".join(f"{100 * item.share.value:.0f}" for item in score.coverage) or "-",
         )
         for score in validation.scores
@@ -126,7 +128,7 @@ def scatter_chart(validation: Validation, score: ModelScore) -> alt.LayerChart:
     ]
     return finish(
         layers,
-        f"Half of {validation.n} workloads within {say_percent(score.median_error.value)}",
+        f"Half of {validation.n} workloads within {format_percent(score.median_error.value)}",
         f"The {score.model} model; bars: 95% intervals; dotted: single-number benchmarks.",
         (NARROW_PX, NARROW_PX),
     )
@@ -183,7 +185,7 @@ def models_chart(validation: Validation) -> alt.LayerChart:
     ]
     inherent = validation.inherent_error
     if inherent is not None:
-        row = {"x": inherent.value, "said": say_share(inherent)}
+        row = {"x": inherent.value, "said": format_share(inherent)}
         tip = alt.Tooltip("said:N", title="The same workload read twice")
         layers.insert(
             0,
@@ -194,7 +196,7 @@ def models_chart(validation: Validation) -> alt.LayerChart:
     best = min(validation.scores, key=lambda item: item.median_error.value)
     return finish(
         layers,
-        f"Least median error: {best.model}, {say_percent(best.median_error.value)}",
+        f"Least median error: {best.model}, {format_percent(best.median_error.value)}",
         "Dot and bar: median, 95%; ticks: 75 and 90%; dashed: inherent error.",
         (NARROW_PX, max(120, _ROW_PX * len(rows))),
     )
@@ -222,7 +224,7 @@ def coverage_chart(validation: Validation) -> alt.LayerChart:
             "low": item.share.low,
             "high": item.share.high,
             "model": score.model,
-            "said": say_share(item.share),
+            "said": format_share(item.share),
         }
         for score in scores
         if score.model == validation.model
@@ -254,7 +256,7 @@ def coverage_chart(validation: Validation) -> alt.LayerChart:
 
 def _coverage_title(score: ModelScore) -> str:
     ninety = next(item for item in score.coverage if item.confidence == 0.9)
-    return f"90% intervals hold {say_percent(ninety.share.value)} of the measured values"
+    return f"90% intervals hold {format_percent(ninety.share.value)} of the measured values"
 
 
 def error_chart(validation: Validation, score: ModelScore, parameter: str) -> alt.LayerChart:
@@ -270,8 +272,10 @@ def error_chart(validation: Validation, score: ModelScore, parameter: str) -> al
             "y": item.median_error.value,
             "least": item.median_error.low,
             "most": item.median_error.high,
-            "said": say_share(item.median_error),
-            "where": say_span(say_value(parameter, item.low), say_value(parameter, item.high)),
+            "said": format_share(item.median_error),
+            "where": format_span(
+                format_value(parameter, item.low), format_value(parameter, item.high)
+            ),
         }
         for item in found.bins
     ]
@@ -326,7 +330,7 @@ def _error_title(found: ParameterError) -> str:
     if not found.matters:
         return f"Error is not shown to depend on {title}"
     low, *_, high = sorted(item.median_error.value for item in found.bins)
-    return f"Error varies with {title}: {say_span(say_percent(low), say_percent(high))}"
+    return f"Error varies with {title}: {format_span(format_percent(low), format_percent(high))}"
 
 
 def _first(validation: Validation, model: str) -> Sequence[Any]:
@@ -351,10 +355,10 @@ def forecast_rows(validation: Validation, model: str) -> list[dict[str, Any]]:
                     "high": forecast.high_mb_s,
                     "zone": AT_BORDER if item.border_zone else AWAY,
                     "signed": forecast.error_frac,
-                    "workload": say_workload(item.workload),
+                    "workload": format_workload(item.workload),
                     "measured": format_rate(item.measured_mb_s),
-                    "predicted": say_interval(said, format_rate),
-                    "error": say_percent(forecast.error_frac, signed=True),
+                    "predicted": format_interval(said, format_rate),
+                    "error": format_percent(forecast.error_frac, signed=True),
                 }
             )
     return rows
@@ -369,9 +373,9 @@ def _score_row(score: ModelScore) -> dict[str, Any]:
         "high": _floor(median.value if median.high is None else median.high),
         "p75": _floor(score.p75_error.value),
         "p90": _floor(score.p90_error.value),
-        "said": say_share(median),
-        "said75": say_percent(score.p75_error.value),
-        "said90": say_percent(score.p90_error.value),
+        "said": format_share(median),
+        "said75": format_percent(score.p75_error.value),
+        "said90": format_percent(score.p90_error.value),
         "readings": str(score.readings),
     }
 

@@ -13,7 +13,7 @@ from leadline.record.validation import VALIDATION
 from leadline.studies.conduct import conduct
 from leadline.studies.registry import KINDS
 from leadline.studies.survey.study import load_survey, surveyed_target
-from leadline.studies.validation.plan import Asked
+from leadline.studies.validation.plan import ValidationOptions
 from leadline.studies.validation.run import ValidationStudy, explained_validation
 from leadline.terminal.context import Context
 from leadline.terminal.options import Json, Ref, Seed, duration, tell_in_vain
@@ -72,7 +72,9 @@ def command(
     store = own.open_store()
     found, points = load_survey(store, survey)
     virtual = surveyed_target(found).virtual_time
-    asked = Asked(count, seed, seconds, budget, rivals=virtual if rivals is None else rivals)
+    asked = ValidationOptions(
+        count, seed, seconds, budget, rivals=virtual if rivals is None else rivals
+    )
 
     def told(start: ValidationStart, kept: Sequence[Measurement]) -> None:
         if resume:
@@ -85,7 +87,9 @@ def command(
     tell(validation, KINDS[VALIDATION.kind], json=json)
 
 
-def _kept_options(earlier: ValidationStart, asked: Asked) -> dict[str, tuple[bool, str]]:
+def _kept_options(
+    earlier: ValidationStart, asked: ValidationOptions
+) -> dict[str, tuple[bool, str]]:
     rivals = bool(earlier.plan.grids)
     return {
         "count": (asked.count == earlier.count, str(earlier.count)),

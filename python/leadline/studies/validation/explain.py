@@ -23,12 +23,12 @@ from leadline.record import (
 from leadline.record.finding import Finding, drift_values
 from leadline.record.wording import (
     PARAMETER_TITLES,
-    say_change,
-    say_count,
-    say_interval,
-    say_number,
-    say_share,
-    say_value,
+    format_change,
+    format_count,
+    format_interval,
+    format_number,
+    format_share,
+    format_value,
 )
 from leadline.stats import DRIFT_FRAC_MIN
 from leadline.studies.validation.plan import drawn_workloads
@@ -42,7 +42,7 @@ from leadline.studies.validation.score import (
     rivals_left_out,
     validated_workloads,
 )
-from leadline.units import say_percent, say_span
+from leadline.units import format_percent, format_span
 
 
 def explain_validation(
@@ -147,7 +147,7 @@ def validation_sentences(validation: Validation) -> tuple[str, ...]:
     score = validation.score(validation.model)
     if score is None:
         return (
-            f"{say_count(validation.n, 'workload')} measured so far: too few to score anything.",
+            f"{format_count(validation.n, 'workload')} measured so far: too few to score anything.",
         )
     found = [
         _headline(validation, score),
@@ -180,9 +180,9 @@ def validation_findings(
     change = validation.drift_frac
     regions = moved(validation.drift, change)
     if change is not None and regions is not None:
-        where = "; ".join(f"{item.name} {say_change(item.change_frac)}" for item in regions)
+        where = "; ".join(f"{item.name} {format_change(item.change_frac)}" for item in regions)
         places = {"regions": where} if where else {}
-        found.append(Finding.of("drift_since_survey", change=say_change(change), **places))
+        found.append(Finding.of("drift_since_survey", change=format_change(change), **places))
     return (*found, *_drift_within(validation), *start.findings)
 
 
@@ -190,15 +190,15 @@ def _drift_within(validation: Validation) -> Iterator[Finding]:
     change = validation.drift_within_frac
     if change is None or not change.excludes(0.0) or abs(change.value) < DRIFT_FRAC_MIN:
         return
-    yield Finding.of("drift_within", **drift_values(change), change=say_change(change))
+    yield Finding.of("drift_within", **drift_values(change), change=format_change(change))
 
 
 def _headline(validation: Validation, score: ModelScore) -> str:
     return (
         f"Half of {validation.n} random workloads were predicted within "
-        f"{say_share(score.median_error)} by the {score.model} model, three quarters within "
-        f"{say_percent(score.p75_error.value)}, nine in ten within "
-        f"{say_percent(score.p90_error.value)}."
+        f"{format_share(score.median_error)} by the {score.model} model, three quarters within "
+        f"{format_percent(score.p75_error.value)}, nine in ten within "
+        f"{format_percent(score.p90_error.value)}."
     )
 
 
@@ -207,8 +207,8 @@ def _inherent(validation: Validation, score: ModelScore) -> str | None:
     if inherent is None or times is None:
         return None
     return (
-        f"The same workload read twice differs by {say_share(inherent)}; error amplification "
-        f"{say_interval(times, say_number)}, in the paper {AMPLIFICATION_PAPER}."
+        f"The same workload read twice differs by {format_share(inherent)}; error amplification "
+        f"{format_interval(times, format_number)}, in the paper {AMPLIFICATION_PAPER}."
     )
 
 
@@ -218,8 +218,8 @@ def _enhanced(score: ModelScore) -> str | None:
         return None
     left_out = score.median_error.n - enhanced.n
     return (
-        f"Without the {say_count(left_out, 'workload')} at a region boundary the median error is "
-        f"{say_share(enhanced)}."
+        f"Without the {format_count(left_out, 'workload')} at a region boundary the median error "
+        f"is {format_share(enhanced)}."
     )
 
 
@@ -227,7 +227,7 @@ def _covered(score: ModelScore) -> str | None:
     if not score.coverage:
         return None
     parts = [
-        f"{say_percent(item.share.value)} of the {100 * item.confidence:.0f}% intervals"
+        f"{format_percent(item.share.value)} of the {100 * item.confidence:.0f}% intervals"
         for item in score.coverage
     ]
     honest = all(item.share.covers(item.confidence) for item in score.coverage)
@@ -245,8 +245,8 @@ def _parameter(score: ModelScore) -> str | None:
     worst, best = _extremes(guilty)
     title = PARAMETER_TITLES[guilty.parameter].lower()
     return (
-        f"{title.capitalize()} carries the error most: {say_percent(worst[1])} from {worst[0]}, "
-        f"{say_percent(best[1])} from {best[0]}."
+        f"{title.capitalize()} carries the error most: {format_percent(worst[1])} from {worst[0]}, "
+        f"{format_percent(best[1])} from {best[0]}."
     )
 
 
@@ -254,7 +254,9 @@ def _extremes(found: ParameterError) -> tuple[tuple[str, float], tuple[str, floa
     ordered = sorted(found.bins, key=lambda item: item.median_error.value)
     said = [
         (
-            say_span(say_value(found.parameter, item.low), say_value(found.parameter, item.high)),
+            format_span(
+                format_value(found.parameter, item.low), format_value(found.parameter, item.high)
+            ),
             item.median_error.value,
         )
         for item in (ordered[-1], ordered[0])
@@ -266,7 +268,7 @@ def _place(score: ModelScore) -> str | None:
     if len(score.by_place) < 2:
         return None
     ordered = sorted(score.by_place, key=lambda item: -item.median_error.value)
-    parts = [f"{item.name} {say_percent(item.median_error.value)}" for item in ordered]
+    parts = [f"{item.name} {format_percent(item.median_error.value)}" for item in ordered]
     return f"Median error by place: {', '.join(parts)}."
 
 
@@ -274,7 +276,7 @@ def _models(validation: Validation, score: ModelScore) -> str | None:
     others = [s for s in validation.scores if s.kind == "model" and s.model != score.model]
     if not others:
         return None
-    parts = [f"{other.model} {say_share(other.median_error)}" for other in others]
+    parts = [f"{other.model} {format_share(other.median_error)}" for other in others]
     return f"Other models on the same points: {', '.join(parts)}."
 
 
@@ -283,7 +285,7 @@ def _orthogonal(validation: Validation, score: ModelScore) -> str | None:
     if not rivals:
         return None
     parts = [
-        f"{say_share(rival.median_error)} from {say_count(rival.readings, 'point')}"
+        f"{format_share(rival.median_error)} from {format_count(rival.readings, 'point')}"
         for rival in rivals
     ]
     return (
@@ -299,7 +301,8 @@ def _singles(validation: Validation, score: ModelScore) -> str | None:
     best = min(rivals, key=lambda item: item.median_error.value)
     return (
         f"The best single number ({best.model}) is off by "
-        f"{say_percent(best.median_error.value)}, {say_number(_times(best, score))} times as much."
+        f"{format_percent(best.median_error.value)}, {format_number(_times(best, score))} times as "
+        "much."
     )
 
 
@@ -312,4 +315,4 @@ def _drift(validation: Validation) -> str | None:
     if change is None:
         return "Whether the system moved since its survey is not known: no focal point was read."
     shown = "" if moved(validation.drift, change) is None else ", so it moved"
-    return f"The focal points read {say_change(change)} against the survey{shown}."
+    return f"The focal points read {format_change(change)} against the survey{shown}."

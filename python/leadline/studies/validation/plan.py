@@ -282,7 +282,7 @@ RIVAL_COSTS = (1, 2)
 
 
 @dataclass(frozen=True)
-class Asked:
+class ValidationOptions:
     """The options that decide a new validation."""
 
     count: int
@@ -299,7 +299,7 @@ def begin_validation(
     engine: Engine,
     survey: Survey,
     survey_points: Sequence[Measurement],
-    asked: Asked,
+    asked: ValidationOptions,
     *,
     study_id: str | None = None,
     findings: tuple[Finding, ...] = (),
@@ -411,7 +411,12 @@ def drawn_ranges(survey: Survey) -> tuple[DrawnRange, ...]:
 
 
 def _plan(
-    survey: Survey, cost: int, ranges: Sequence[DrawnRange], asked: Asked, *, layout: bool
+    survey: Survey,
+    cost: int,
+    ranges: Sequence[DrawnRange],
+    asked: ValidationOptions,
+    *,
+    layout: bool,
 ) -> ValidationPlan:
     grids = tuple(grid_levels(times * cost) for times in RIVAL_COSTS) if asked.rivals else ()
     singles = single_numbers(Space(tuple(ranges)))

@@ -17,7 +17,7 @@ from leadline.studies.script import KnownScript, PointRequest
 from leadline.studies.survey.study import load_survey, surveyed_target
 from leadline.studies.validation.explain import explain_validation
 from leadline.studies.validation.plan import (
-    Asked,
+    ValidationOptions,
     ValidationRefused,
     begin_validation,
     requests,
@@ -129,7 +129,11 @@ class ValidationStudy(PointStudy[ValidationStart]):
     records = VALIDATION
 
     def __init__(
-        self, survey: Survey, points: Sequence[Measurement], asked: Asked, model: str | None = None
+        self,
+        survey: Survey,
+        points: Sequence[Measurement],
+        asked: ValidationOptions,
+        model: str | None = None,
     ) -> None:
         """Take what was asked for.
 

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from leadline.record import Interval, ModelScore, Validation
 from leadline.record.validation import VALIDATION
-from leadline.record.wording import say_number, say_share
+from leadline.record.wording import format_number, format_share
 from leadline.studies.registry import Kind, first, stored_points
 from leadline.studies.validation.run import explained_validation
-from leadline.units import say_percent
+from leadline.units import format_percent
 
 
 def render_validation(validation: Validation) -> Group:
@@ -44,11 +44,11 @@ def _cells(score: ModelScore) -> tuple[str, ...]:
     return (
         score.model,
         str(score.readings),
-        say_share(score.median_error),
-        say_percent(score.p75_error.value),
-        say_percent(score.p90_error.value),
-        "-" if enhanced is None else say_percent(enhanced.value),
-        "-" if times is None else say_number(times.value),
+        format_share(score.median_error),
+        format_percent(score.p75_error.value),
+        format_percent(score.p90_error.value),
+        "-" if enhanced is None else format_percent(enhanced.value),
+        "-" if times is None else format_number(times.value),
         "/".join(f"{100 * item.share.value:.0f}" for item in score.coverage) or "-",
     )
 

@@ -8,7 +8,7 @@ import msgspec
 
 from leadline.record import Status, point_id
 from leadline.record.finding import Finding
-from leadline.record.wording import join_words, say_count, say_level
+from leadline.record.wording import format_count, format_level, join_words
 from leadline.record.workbench import (
     EXPERIMENT,
     CurveEnded,
@@ -35,8 +35,8 @@ from leadline.record.workload import Interval
 from leadline.store import Keeper, Store, Stored
 from leadline.studies.workbench.loads import threshold_ratio
 from leadline.studies.workbench.run_lengths import run_length_sentences
-from leadline.studies.workbench.surface.models import say_error, surface_error
-from leadline.units import format_seconds, say_ci, say_percent
+from leadline.studies.workbench.surface.models import format_error, surface_error
+from leadline.units import format_ci, format_percent, format_seconds
 
 # What an experiment found, in plain sentences: the rate, what limited it, what it cost.
 
@@ -57,39 +57,39 @@ def explain(experiment: Experiment) -> Experiment:
     )
 
 
-def say_requests(rate_per_s: float) -> str:
+def format_requests(rate_per_s: float) -> str:
     """Write `412 requests/s`, with three digits or all before the point."""
     return f"{_digits(rate_per_s)} requests/s"
 
 
-def say_peak(rate: Interval, confidence: float) -> str:
+def format_peak(rate: Interval, confidence: float) -> str:
     """Write `412 requests/s, 95% CI [395, 430]`."""
     if rate.low is None or rate.high is None:
-        return f"{say_requests(rate.value)} (no interval)"
+        return f"{format_requests(rate.value)} (no interval)"
     ends = _digits(rate.low), _digits(rate.high)
-    return say_ci(say_requests(rate.value), *ends, level=confidence)
+    return format_ci(format_requests(rate.value), *ends, level=confidence)
 
 
-def say_target(threshold: Threshold) -> str:
+def format_target(threshold: Threshold) -> str:
     """Write what a server keeps up to its peak, to follow `at`."""
     said = []
     if threshold.mean_ms is not None:
         said.append(f"mean response time {_digits(threshold.mean_ms)} ms")
     said += [
-        f"{say_quantile(within.percentile)} of responses within {_digits(within.limit_ms)} ms"
+        f"{format_quantile(within.percentile)} of responses within {_digits(within.limit_ms)} ms"
         for within in threshold.shares
     ]
     return " and ".join(said)
 
 
-def say_quantile(share: float) -> str:
+def format_quantile(share: float) -> str:
     """Write a share as many nines as it has: `99.9%`."""
     return f"{100 * share:.6g}%"
 
 
-def say_sample(sample: Sample) -> str:
+def format_sample(sample: Sample) -> str:
     """Write `threads=8, disks=2`; nothing for a sample without factors."""
-    return ", ".join(f"{name}={say_level(name, level)}" for name, level in sample.items())
+    return ", ".join(f"{name}={format_level(name, level)}" for name, level in sample.items())
 
 
 def _tell_peak(experiment: Experiment) -> list[str]:
@@ -97,7 +97,7 @@ def _tell_peak(experiment: Experiment) -> list[str]:
         return ["No trial was begun."]
     own = experiment.peaks[0]
     start = experiment.start
-    at = say_sample(own.sample)
+    at = format_sample(own.sample)
     name = f"{start.system} ({at})" if at else start.system
     if own.peak is None:
         return [f"{name}: no answer yet, after {_effort(own.trials)}."]
@@ -111,15 +111,15 @@ def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
         return _reached(name, goal, peak)
     if peak.verdict is PeakVerdict.IRREGULAR:
         rate = peak.rate_per_s
-        about = "" if rate is None else f" About {say_peak(rate, peak.confidence)}."
+        about = "" if rate is None else f" About {format_peak(rate, peak.confidence)}."
         return f"{name}: no single peak rate, its trials contradict each other.{about}"
     lowest = min((load.rate_per_s for load in peak.loads), default=0.0)
     bound = f"peak rate {_at_least(peak)}"
     return {
         PeakVerdict.NEVER_SATURATED: f"{name}: not saturated at any load; {bound}.",
         PeakVerdict.ALWAYS_SATURATED: (
-            f"{name}: saturated at every load tried, down to {say_requests(lowest)}; "
-            f"target: {say_target(goal.threshold)}.{_unloaded(peak)}"
+            f"{name}: saturated at every load tried, down to {format_requests(lowest)}; "
+            f"target: {format_target(goal.threshold)}.{_unloaded(peak)}"
         ),
         PeakVerdict.GENERATOR_LIMITED: (
             f"{name}: not saturated, the load generator is the bottleneck; {bound}."
@@ -135,8 +135,8 @@ def _reached(name: str, goal: Goal, peak: PeakRate) -> str:
         ended = "the policy gave up" if gave_up else "the time ended"
         return f"{name}: no peak rate, {ended} first."
     takes = (
-        f"{name}: peak rate {say_peak(peak.rate_per_s, peak.confidence)}, at "
-        f"{say_target(goal.threshold)}{_bounds(peak)}"
+        f"{name}: peak rate {format_peak(peak.rate_per_s, peak.confidence)}, at "
+        f"{format_target(goal.threshold)}{_bounds(peak)}"
     )
     if peak.verdict is PeakVerdict.FOUND:
         return f"{takes}."
@@ -164,14 +164,14 @@ def _unloaded(peak: PeakRate) -> str:
 def _at_least(peak: PeakRate) -> str:
     if peak.lower_bound_per_s is None:
         return "not known"
-    return f"at least {say_requests(peak.lower_bound_per_s)}"
+    return f"at least {format_requests(peak.lower_bound_per_s)}"
 
 
 def _bounds(peak: PeakRate) -> str:
     low, high = peak.lower_bound_per_s, peak.upper_bound_per_s
     if low is None or high is None or high <= low:
         return ""
-    return f" (met at {_digits(low)}, exceeded at {say_requests(high)})"
+    return f" (met at {_digits(low)}, exceeded at {format_requests(high)})"
 
 
 def _beyond(peak: PeakRate) -> list[str]:
@@ -195,22 +195,22 @@ def _beyond(peak: PeakRate) -> list[str]:
 
 
 def _contrary(load: Load, found: str, where: str, peak: PeakRate, rate: Interval) -> str:
-    at = say_percent(peak.confidence)
-    apart = say_percent(abs(1 - load.rate_per_s / rate.value))
+    at = format_percent(peak.confidence)
+    apart = format_percent(abs(1 - load.rate_per_s / rate.value))
     if rate.low is None or rate.high is None:
         held = "the peak is told without an interval"
     elif rate.covers(load.rate_per_s):
-        held = f"{say_requests(load.rate_per_s)} lies in the peak's interval, so they agree"
+        held = f"{format_requests(load.rate_per_s)} lies in the peak's interval, so they agree"
     else:
         held = (
-            f"{say_requests(load.rate_per_s)} lies outside of the peak's interval, so they "
+            f"{format_requests(load.rate_per_s)} lies outside of the peak's interval, so they "
             "contradict each other; another --seed says which holds"
         )
     by = "one reading of a response that varies" if load.trials == 1 else f"at {at}"
     return (
         f"The peak lies {apart} {where} a load that was found {found}, by "
-        f"{say_count(load.trials, 'trial')} at {say_requests(load.rate_per_s)}, {by}; the peak is "
-        f"what all {say_count(peak.trials, 'trial')} say together, at {at}. "
+        f"{format_count(load.trials, 'trial')} at {format_requests(load.rate_per_s)}, {by}; the "
+        f"peak is what all {format_count(peak.trials, 'trial')} say together, at {at}. "
         f"{held[0].upper()}{held[1:]}."
     )
 
@@ -243,7 +243,7 @@ def _lengths(experiment: Experiment) -> list[str]:
 
 def _effort(trials: tuple[Trial, ...]) -> str:
     cost_s = sum(trial.cost_s for trial in trials)
-    return f"{format_seconds(cost_s)}, {say_count(len(trials), 'trial')}"
+    return f"{format_seconds(cost_s)}, {format_count(len(trials), 'trial')}"
 
 
 def _tell_surface(experiment: Experiment) -> list[str]:
@@ -251,21 +251,21 @@ def _tell_surface(experiment: Experiment) -> list[str]:
     ended = [own for own in experiment.peaks if own.peak is not None]
     trials = sum(len(own.trials) for own in experiment.peaks)
     cost_s = sum(trial.cost_s for own in experiment.peaks for trial in own.trials)
-    measured = f"{len(ended)} of {say_count(len(start.samples), 'sample')} measured"
-    effort = f"{format_seconds(cost_s)}, {say_count(trials, 'trial')}"
+    measured = f"{len(ended)} of {format_count(len(start.samples), 'sample')} measured"
+    effort = f"{format_seconds(cost_s)}, {format_count(trials, 'trial')}"
     said = [f"{start.system}: {measured}; test time: {effort}."]
     if surface is None:
         return said
     asked = start.surface_error_frac
     if surface.error_frac is not None and len(ended) < len(start.samples):
-        wanted = "" if asked is None else f"; {say_percent(asked)} was asked"
+        wanted = "" if asked is None else f"; {format_percent(asked)} was asked"
         said.append(
             f"Others by model {surface.model}: expected mean error "
-            f"{say_percent(surface.error_frac)}{wanted}."
+            f"{format_percent(surface.error_frac)}{wanted}."
         )
     error = surface_error(experiment)
     if error is not None:
-        said.append(say_error(error, start.goal.confidence))
+        said.append(format_error(error, start.goal.confidence))
     if surface.ideal is not None:
         said.insert(0, _ideal(experiment, surface.ideal))
     said += [f"{sentence}." for sentence in surface.flat]
@@ -279,10 +279,10 @@ def _ideal(experiment: Experiment, ideal: Sample) -> str:
     cells = () if surface is None else surface.cells
     cell = next((cell for cell in cells if cell.sample == ideal), None)
     if cell is None or cell.rate_per_s is None:
-        return f"Smallest configuration at peak: {say_sample(ideal)}."
+        return f"Smallest configuration at peak: {format_sample(ideal)}."
     how = "measured" if cell.measured else "by the model"
-    rate = say_peak(cell.rate_per_s, experiment.start.goal.confidence)
-    return f"Smallest configuration at peak: {say_sample(ideal)}: {rate}, {how}."
+    rate = format_peak(cell.rate_per_s, experiment.start.goal.confidence)
+    return f"Smallest configuration at peak: {format_sample(ideal)}: {rate}, {how}."
 
 
 def _findings(experiment: Experiment) -> tuple[Finding, ...]:
@@ -302,7 +302,7 @@ def _findings(experiment: Experiment) -> tuple[Finding, ...]:
         late_ms = _digits(max(late))
         found.append(Finding.of("trials_sent_late", late_ms=late_ms, trials=len(late)))
     found += [
-        msgspec.structs.replace(each, where=say_sample(own.sample))
+        msgspec.structs.replace(each, where=format_sample(own.sample))
         for own in experiment.peaks
         if own.peak is not None
         for each in own.peak.findings
@@ -342,7 +342,7 @@ def _without_number(experiment: Experiment) -> list[Finding]:
     ]
     if not none:
         return []
-    listed = [f"{say_sample(own.sample)} ({own.peak.verdict.value})" for own in none if own.peak]
+    listed = [f"{format_sample(own.sample)} ({own.peak.verdict.value})" for own in none if own.peak]
     shown = listed[:5] + ([f"{len(listed) - 5} more"] if len(listed) > 5 else [])
     return [Finding.of("samples_not_found", samples=join_words(shown))]
 

@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.text import Text
 
 from leadline.engine import Stopped
-from leadline.record.wording import join_words, say_count
+from leadline.record.wording import format_count, join_words
 from leadline.record.workbench import (
     EXPERIMENT,
     Experiment,
@@ -28,11 +28,11 @@ from leadline.store import Store
 from leadline.studies.conduct import conduct
 from leadline.studies.registry import KINDS
 from leadline.studies.workbench.answer import (
-    say_peak,
-    say_quantile,
-    say_requests,
-    say_sample,
-    say_target,
+    format_peak,
+    format_quantile,
+    format_requests,
+    format_sample,
+    format_target,
 )
 from leadline.studies.workbench.loads import percentile_ms
 from leadline.studies.workbench.policies.ladders import CLIMBS
@@ -42,8 +42,8 @@ from leadline.studies.workbench.study import (
     ExperimentStudy,
     Variation,
     Where,
+    format_variation,
     read_variations,
-    say_variation,
     spent_s,
     varied_sentences,
     varied_start,
@@ -54,7 +54,7 @@ from leadline.terminal.options import positive_seconds, reader, with_output
 from leadline.terminal.talk import put_json, show, talk
 from leadline.terminal.tell import draw, require_output, tell
 from leadline.terminal.watch import Teller
-from leadline.units import format_seconds, say_percent
+from leadline.units import format_percent, format_seconds
 
 ExperimentPath = Annotated[
     Path, typer.Argument(metavar="EXPERIMENT.toml", help="See docs/reference/experiment.md.")
@@ -127,18 +127,18 @@ def _tell_plan(
     goal = start.goal
     what = start.system
     if start.design is None and start.samples[0]:
-        what += f" ({say_sample(start.samples[0])})"
+        what += f" ({format_sample(start.samples[0])})"
     limit = "" if start.deadline_s is None else f"; ends within {format_seconds(start.deadline_s)}"
     policy = f"policy {start.policy}"
     if start.policy in CLIMBS:
         policy += f" ({CLIMBS[start.policy](goal).words})"
     if start.design is not None:
-        policy = f"{say_count(len(start.samples), 'sample')}, design {start.design}, {policy}"
+        policy = f"{format_count(len(start.samples), 'sample')}, design {start.design}, {policy}"
     where = "" if len(machines) < 2 else f", on {len(machines)} machines"
     talk(
         f"experiment {start.study_id[:8]} of {what}: "
-        f"{say_target(goal.threshold)}; ± {say_percent(goal.error_frac)} of the rate at "
-        f"{say_percent(goal.confidence)}; {policy}{where}{limit}"
+        f"{format_target(goal.threshold)}; ± {format_percent(goal.error_frac)} of the rate at "
+        f"{format_percent(goal.confidence)}; {policy}{where}{limit}"
     )
     if start.run_lengths is not None:
         talk(
@@ -147,7 +147,7 @@ def _tell_plan(
         )
     if stored is not None:
         kept = sum(len(own.trials) for own in stored.peaks)
-        talk(f"  {say_count(kept, 'trial')} kept from before")
+        talk(f"  {format_count(kept, 'trial')} kept from before")
 
 
 class _Teller(Teller, TrialWatcher):
@@ -180,7 +180,7 @@ class _Teller(Teller, TrialWatcher):
         request = trial.request
         said = _outcome(trial, self._start.goal.threshold)
         talk(
-            f"  {self._trials:>3}  {say_requests(request.rate_per_s):>18} for "
+            f"  {self._trials:>3}  {format_requests(request.rate_per_s):>18} for "
             f"{format_seconds(request.seconds):<8} {said:<24} "
             f"{format_seconds(self._cost_s)} so far"
         )
@@ -193,14 +193,14 @@ class _Teller(Teller, TrialWatcher):
             named = {"p50": response.p50, "p99": response.p99, "p99.9": response.p99_9}
             said = ", ".join(f"{name} {_ms(value)}" for name, value in named.items())
         talk(
-            f"  curve {say_requests(request.rate_per_s):>15} for "
+            f"  curve {format_requests(request.rate_per_s):>15} for "
             f"{format_seconds(request.seconds):<8} {said}"
         )
 
     def on_length(self, sample: Sample, trial: Trial) -> None:
         request = trial.request
         talk(
-            f"  length {say_requests(request.rate_per_s):>14} for "
+            f"  length {format_requests(request.rate_per_s):>14} for "
             f"{format_seconds(request.seconds):<8} {_outcome(trial, self._start.goal.threshold)}"
         )
 
@@ -209,15 +209,15 @@ class _Teller(Teller, TrialWatcher):
             return
         self._ended += 1
         rate = peak.rate_per_s
-        found = say_peak(rate, peak.confidence) if rate is not None else "no rate"
+        found = format_peak(rate, peak.confidence) if rate is not None else "no rate"
         verdict = "" if peak.verdict == "found" else f" [{peak.verdict.value}]"
         error = ""
         if surface.error_frac is not None:
-            error = f"; expected error {say_percent(surface.error_frac)}"
+            error = f"; expected error {format_percent(surface.error_frac)}"
         talk(
-            f"  {self._ended:>3} of {len(self._start.samples)}  {say_sample(sample)}: {found}"
-            f"{verdict}, {say_count(peak.trials, 'trial')}; {format_seconds(self._cost_s)} so far"
-            f"{error}"
+            f"  {self._ended:>3} of {len(self._start.samples)}  {format_sample(sample)}: {found}"
+            f"{verdict}, {format_count(peak.trials, 'trial')}; {format_seconds(self._cost_s)} so "
+            f"far{error}"
         )
 
 
@@ -232,7 +232,7 @@ def _outcome(trial: Trial, threshold: Threshold) -> str:
     said = "no answer" if response is None else f"mean {_ms(response.mean)}"
     if response is not None and threshold.mean_ms is None and threshold.percentile is not None:
         within = percentile_ms(threshold, trial.measured)
-        said = f"{say_quantile(threshold.percentile)} within {_ms(within)}"
+        said = f"{format_quantile(threshold.percentile)} within {_ms(within)}"
     return f"{said}, given up" if trial.state is TrialState.ABORTED else said
 
 
@@ -275,13 +275,13 @@ def run_varied(
     require_output(shown.output, kind)
     store = context.open_store()
     found: list[Experiment] = []
-    talk(f"{say_count(len(variations), 'experiment')} of {start.system}")
+    talk(f"{format_count(len(variations), 'experiment')} of {start.system}")
     for variation in variations:
         own = varied_start(start, variation)
         study = ExperimentStudy(where, partial(_already, own), compare=False)
         found.append(conduct(study, store, Teller(lambda *_: None)))
         cost = format_seconds(spent_s(found[-1]))
-        talk(f"  {own.study_id[:8]}  {say_variation(variation)}: {cost}")
+        talk(f"  {own.study_id[:8]}  {format_variation(variation)}: {cost}")
     if shown.json:
         put_json(_document(start, variations, found))
     else:

@@ -16,21 +16,21 @@ import msgspec
 from leadline.charts.axes import on_field
 from leadline.charts.layers import NARROW_PX, WIDE_PX, AnyChart, finish, tooltips, values
 from leadline.charts.theme import SYSTEM_SHAPES
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.record.workbench import Experiment, Fare, PeakVerdict, SamplePeak, Threshold
 from leadline.studies.workbench.response_charts import trial_tips
 from leadline.studies.workbench.text import (
     VERDICTS,
     Row,
+    format_cost,
+    format_load,
+    format_took,
     measures,
     peak_of,
-    say_cost,
-    say_load,
-    say_took,
     spans,
     trial_row,
 )
-from leadline.units import say_percent
+from leadline.units import format_percent
 
 _HEIGHT_PX = 240
 _LOG_SPREAD = 12.0
@@ -48,7 +48,7 @@ def cost_charts(experiments: Sequence[Experiment]) -> dict[str, alt.LayerChart]:
             known,
             at=lambda each: 100 * each.start.goal.accuracy,
             series=lambda each: (
-                f"{say_percent(each.start.goal.confidence)} confidence" + _who(known, each)
+                f"{format_percent(each.start.goal.confidence)} confidence" + _who(known, each)
             ),
             title="Cost against accuracy",
             axis="Target accuracy (%)",
@@ -91,7 +91,7 @@ def _policies(experiments: Sequence[Experiment]) -> alt.LayerChart:
             "workload": name,
             "policy": policy,
             "times": fmean(own) / least,
-            "said": f"{say_cost(fmean(own))}, ×{fmean(own) / least:.2g} the least",
+            "said": f"{format_cost(fmean(own))}, ×{fmean(own) / least:.2g} the least",
             "number": f"{fmean(own) / least:.2g}",
         }
         for name in dict.fromkeys(each.start.system for each in experiments)
@@ -143,7 +143,7 @@ def _policies(experiments: Sequence[Experiment]) -> alt.LayerChart:
     numbers = chart.mark_text(style="small-label", baseline="bottom", dy=-5).encode(
         **place, y=y, text=alt.Text("number:N")
     )
-    said = f"1 is {say_cost(least)}, the least of all."
+    said = f"1 is {format_cost(least)}, the least of all."
     return finish([marks, numbers], "Cost by policy", said, (NARROW_PX, _HEIGHT_PX))
 
 
@@ -162,7 +162,8 @@ def _against(
             "x": at(each),
             "times": bench_cost_s(each) / least,
             "series": series(each),
-            "said": f"{say_cost(bench_cost_s(each))}, ×{bench_cost_s(each) / least:.2g} the least",
+            "said": f"{format_cost(bench_cost_s(each))}, "
+            f"×{bench_cost_s(each) / least:.2g} the least",
             "name": each.start.system,
         }
         for each in experiments
@@ -192,7 +193,7 @@ def _against(
             x=x, y=y, color=colour, shape=shape, tooltip=tips
         ),
     ]
-    said = f"1 is {say_cost(least)}, the least of all."
+    said = f"1 is {format_cost(least)}, the least of all."
     return finish(layers, title, said, (NARROW_PX, _HEIGHT_PX))
 
 
@@ -246,18 +247,18 @@ def _row(fare: Fare, clock: Clock, *, own: bool) -> dict[str, Any]:
         "low": fare.cost_low_s / clock.seconds,
         "high": fare.cost_high_s / clock.seconds,
         "own": own,
-        "said": f"{say_cost(fare.cost_s)}, {say_found(fare)}{' (used)' if own else ''}",
-        "took": f"{say_took(fare)}, {say_count(fare.trials, 'trial')}",
-        "finds": say_found(fare),
-        "runs": say_count(fare.repetitions, "repetition"),
+        "said": f"{format_cost(fare.cost_s)}, {format_found(fare)}{' (used)' if own else ''}",
+        "took": f"{format_took(fare)}, {format_count(fare.trials, 'trial')}",
+        "finds": format_found(fare),
+        "runs": format_count(fare.repetitions, "repetition"),
     }
 
 
-def say_found(fare: Fare) -> str:
+def format_found(fare: Fare) -> str:
     """Write the rate a policy would find, or why it would end without one."""
     if fare.rate_per_s is None:
         return VERDICTS[fare.verdict]
-    rate = f"{say_load(fare.rate_per_s)}/s"
+    rate = f"{format_load(fare.rate_per_s)}/s"
     return rate if fare.verdict is PeakVerdict.FOUND else f"{rate}, {VERDICTS[fare.verdict]}"
 
 
@@ -304,7 +305,7 @@ def time_chart(experiment: Experiment) -> alt.LayerChart | None:
             mark.encode(x=on_field(x, "from"), x2=alt.X2("to:Q"), y=y, tooltip=trial_tips())
         )
     cost_s = sum(trial.cost_s for trial in found.trials)
-    title = f"How it was found: {say_count(len(found.trials), 'trial')}, {say_cost(cost_s)}"
+    title = f"How it was found: {format_count(len(found.trials), 'trial')}, {format_cost(cost_s)}"
     subtitle = "Each bar is a trial, as long as it took; thick ones saturated or lost the server."
     if factor:
         subtitle += " At 1 the server is offered its peak rate; green is its interval."
@@ -412,7 +413,7 @@ def _one(found: SamplePeak, y: alt.Y) -> list[AnyChart]:
         band = {
             "low": rate.low / rate.value,
             "high": rate.high / rate.value,
-            "said": f"{say_percent(found.peak.confidence)} sure",
+            "said": f"{format_percent(found.peak.confidence)} sure",
         }
         tip = alt.Tooltip("said:N", title="The peak rate's interval")
         mark = alt.Chart(values([band])).mark_rect(style="good")

@@ -17,13 +17,13 @@ from leadline.charts.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.charts.paged import Sheet, paged_pdf
 from leadline.charts.saving import Forms
 from leadline.charts.theme import SYSTEM_DASHES, SYSTEM_SHAPES
-from leadline.inert import to_csv
 from leadline.record import Status
 from leadline.record.workbench import Experiment, StorageServer, SurfaceCell, Trial, TrialState
+from leadline.sanitize import to_csv
 from leadline.store import Store
 from leadline.studies.facts import fact_rows
 from leadline.studies.workbench import text as peak_table
-from leadline.studies.workbench.answer import experiment_of, say_sample
+from leadline.studies.workbench.answer import experiment_of, format_sample
 from leadline.studies.workbench.cost_charts import (
     compared_time_chart,
     cost_charts,
@@ -35,10 +35,14 @@ from leadline.studies.workbench.run_lengths import RunLength, run_length_rows
 from leadline.studies.workbench.surface import text as surface_table
 from leadline.studies.workbench.surface.charts import lines_chart, map_chart
 from leadline.studies.workbench.surface.text import planes, sample_costs
-from leadline.studies.workbench.surface.turning_chart import surface_picture
-from leadline.studies.workbench.tables import LENGTH_HEADS, run_length_lines, say_needed, trial_rows
-from leadline.studies.workbench.text import Row, experiment_title, peak_of, say_cost, say_ms
-from leadline.units import format_seconds, say_percent
+from leadline.studies.workbench.tables import (
+    LENGTH_HEADS,
+    format_needed,
+    run_length_lines,
+    trial_rows,
+)
+from leadline.studies.workbench.text import Row, experiment_title, format_cost, format_ms, peak_of
+from leadline.units import format_percent, format_seconds
 
 # Spread of the response over run length, and the trials an accuracy takes (SH08 Figs. 5, 6).
 
@@ -66,7 +70,7 @@ def _spread_chart(experiment: Experiment, rows: Sequence[RunLength]) -> alt.Laye
             "y": trial.measured.response_ms.mean,
             "which": _named(rate[trial.request.rate_per_s]),
             "length": format_seconds(trial.request.seconds),
-            "said": say_ms(trial.measured.response_ms.mean),
+            "said": format_ms(trial.measured.response_ms.mean),
         }
         for trial in experiment.peaks[0].lengths
         if trial.state is TrialState.DONE
@@ -97,8 +101,8 @@ def _needed_chart(experiment: Experiment, rows: Sequence[RunLength]) -> alt.Laye
             "high": row.needed.high or row.needed.value,
             "which": _named(row.part_of_peak),
             "length": format_seconds(row.seconds),
-            "said": say_needed(row.needed),
-            "cost": "" if row.cost_s is None else say_cost(row.cost_s.value),
+            "said": format_needed(row.needed),
+            "cost": "" if row.cost_s is None else format_cost(row.cost_s.value),
         }
         for row in rows
         if row.needed is not None
@@ -126,7 +130,7 @@ def _needed_chart(experiment: Experiment, rows: Sequence[RunLength]) -> alt.Laye
 
 
 def _named(part: float) -> str:
-    return f"{say_percent(part)} of the peak"
+    return f"{format_percent(part)} of the peak"
 
 
 def _by_load(rows: Sequence[RunLength]) -> dict[str, alt.Color | alt.Shape | alt.StrokeDash]:
@@ -209,7 +213,7 @@ def peak_charts(experiment: Experiment) -> dict[str, Drawn]:
 
 
 def surface_charts(experiment: Experiment) -> dict[str, Drawn]:
-    """Return a map for each plane; lines and the solid for that of the ideal configuration."""
+    """Return a map for each plane; lines for that of the ideal configuration."""
     surface = experiment.surface
     if surface is None or not any(cell.rate_per_s for cell in surface.cells):
         return {}
@@ -221,9 +225,6 @@ def surface_charts(experiment: Experiment) -> dict[str, Drawn]:
         if plane.y is not None:
             charts[name] = map_chart(plane, surface, costs, wide=number == 0)
         if number == 0:
-            picture = surface_picture(plane, surface)
-            if picture is not None:
-                charts["solid"] = picture
             charts["lines"] = lines_chart(plane, surface)
     return charts
 
@@ -416,7 +417,7 @@ def _cell_line(
         "rate_high_per_s": None if rate is None else rate.high,
         "confidence": start.goal.confidence,
         "measured": cell.measured,
-        "cost_s": costs.get(say_sample(cell.sample)),
+        "cost_s": costs.get(format_sample(cell.sample)),
     }
 
 

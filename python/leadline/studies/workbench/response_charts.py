@@ -13,20 +13,20 @@ from leadline.charts.axes import on_field
 from leadline.charts.layers import NARROW_PX, WIDE_PX, AnyChart, finish, tooltips, values
 from leadline.charts.series import series
 from leadline.record.workbench import Experiment, PeakRate, SamplePeak, Threshold, TrialState
-from leadline.studies.workbench.answer import say_quantile
+from leadline.studies.workbench.answer import format_quantile
 from leadline.studies.workbench.run_lengths import CurvePoint, latency_curve
 from leadline.studies.workbench.text import (
     Measure,
     Row,
+    format_load,
+    format_ms,
     limit_ms,
     load_points,
     measures,
-    say_load,
-    say_ms,
     spans,
     trial_row,
 )
-from leadline.units import say_percent
+from leadline.units import format_percent
 
 _HEIGHT_PX = 320
 _NEAR_FRAC = 0.12
@@ -191,9 +191,9 @@ def _peak_band(peak: PeakRate | None, view: View, x: alt.X) -> list[AnyChart]:
     row = {
         "low": max(rate.low, view.low_per_s),
         "high": min(rate.high, view.high_per_s),
-        "said": f"{say_load(rate.low)} to {say_load(rate.high)} requests/s",
+        "said": f"{format_load(rate.low)} to {format_load(rate.high)} requests/s",
     }
-    tip = alt.Tooltip("said:N", title=f"Peak rate, {say_percent(peak.confidence)} sure")
+    tip = alt.Tooltip("said:N", title=f"Peak rate, {format_percent(peak.confidence)} sure")
     chart = alt.Chart(values([row]))
     return [
         chart.mark_rect(style="good").encode(
@@ -211,7 +211,7 @@ def _peak_line(peak: PeakRate | None, view: View, x: alt.X) -> list[AnyChart]:
     right = rate.value > view.middle_per_s
     end = rate.low if right else rate.high
     line = alt.Chart(values([{"x": rate.value}])).mark_rule(style="good-edge", strokeWidth=2)
-    row = {"x": rate.value if end is None else end, "said": f"peak {say_load(rate.value)}/s"}
+    row = {"x": rate.value if end is None else end, "said": f"peak {format_load(rate.value)}/s"}
     text = alt.Chart(values([row])).mark_text(
         style="region-label",
         baseline="top",
@@ -223,12 +223,12 @@ def _peak_line(peak: PeakRate | None, view: View, x: alt.X) -> list[AnyChart]:
 
 def _threshold(words: _Words, view: View, x: alt.X, y: alt.Y) -> list[AnyChart]:
     limit, width = words.limit, words.threshold.width_frac
-    said = f"{say_ms(limit)} ± {say_percent(width)}"
+    said = f"{format_ms(limit)} ± {format_percent(width)}"
     region = {"low": limit * (1 - width), "high": limit * (1 + width), "said": said}
     what = "R_sat" if words.measure == "mean" else "L_sat"
     tip = alt.Tooltip("said:N", title=f"{what} and its region (SH08 §3.3)")
     top = limit * (1 + width)
-    name = {"y": top, "x": view.low_per_s, "words": f"saturated above {say_ms(limit)}"}
+    name = {"y": top, "x": view.low_per_s, "words": f"saturated above {format_ms(limit)}"}
     band = alt.Chart(values([region])).mark_rect(style="border-band")
     words_mark = alt.Chart(values([name])).mark_text(
         style="border-label", align="left", baseline="bottom", dx=6, dy=-4
@@ -300,7 +300,7 @@ def _bounds(peak: PeakRate | None, view: View, limit: float, x: alt.X, y: alt.Y)
     for rate, shape, said in ends:
         if rate is None or not view.low_per_s <= rate <= view.high_per_s:
             continue
-        row = {"x": rate, "y": limit, "load": f"{say_load(rate)} requests/s", "said": said}
+        row = {"x": rate, "y": limit, "load": f"{format_load(rate)} requests/s", "said": said}
         tips = tooltips(load="Offered", said="Seen")
         mark = alt.Chart(values([row])).mark_point(style="bound", shape=shape)
         layers.append(mark.encode(x=x, y=y, tooltip=tips))
@@ -366,10 +366,10 @@ def latency_chart(experiment: Experiment) -> alt.LayerChart | None:
 
 
 def _rows(point: CurvePoint) -> list[Row]:
-    load = f"{say_load(point.rate_per_s)} requests/s"
+    load = f"{format_load(point.rate_per_s)} requests/s"
     found = [(name, getattr(point.response_ms, field)) for field, name in _SHOWN.items()]
     return [
-        {"x": point.rate_per_s, "y": ms, "which": name, "load": load, "said": say_ms(ms)}
+        {"x": point.rate_per_s, "y": ms, "which": name, "load": load, "said": format_ms(ms)}
         for name, ms in found
         if ms > 0
     ]
@@ -413,19 +413,19 @@ def _peak(peak: PeakRate | None, x: alt.X) -> list[AnyChart]:
         band = alt.Chart(values([{"low": rate.low, "high": rate.high}])).mark_rect(style="good")
         layers.append(band.encode(x=on_field(x, "low"), x2=alt.X2("high:Q")))
     line = alt.Chart(values([{"x": rate.value}])).mark_rule(style="good-edge", strokeWidth=2)
-    text = alt.Chart(values([{"x": rate.value, "said": f"peak {say_load(rate.value)}/s"}]))
+    text = alt.Chart(values([{"x": rate.value, "said": f"peak {format_load(rate.value)}/s"}]))
     label = text.mark_text(style="region-label", baseline="top", align="right", dx=-8)
     return [*layers, line.encode(x=x), label.encode(x=x, y=alt.YValue(2), text="said:N")]
 
 
 def _limits(threshold: Threshold, x: alt.X, y: alt.Y) -> list[AnyChart]:
     rows = [
-        {"x": 0.0, "y": within.limit_ms, "said": f"{say_quantile(within.percentile)} within "}
+        {"x": 0.0, "y": within.limit_ms, "said": f"{format_quantile(within.percentile)} within "}
         for within in threshold.shares
     ]
     if threshold.mean_ms is not None:
         rows.append({"x": 0.0, "y": threshold.mean_ms, "said": "mean "})
-    rows = [row | {"said": f"{row['said']}{say_ms(float(str(row['y'])))}"} for row in rows]
+    rows = [row | {"said": f"{row['said']}{format_ms(float(str(row['y'])))}"} for row in rows]
     chart = alt.Chart(values(rows))
     label = chart.mark_text(style="border-label", align="left", baseline="bottom", dx=6, dy=-4)
     return [

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from leadline.record import Interval, derive_seed
-from leadline.record.wording import join_words, say_count
+from leadline.record.wording import format_count, join_words
 from leadline.record.workbench import (
     Experiment,
     ExperimentStart,
@@ -26,7 +26,7 @@ from leadline.record.workbench import (
 from leadline.stats import sd_interval, student_t
 from leadline.studies.workbench.conversation import ExperimentRefused
 from leadline.studies.workbench.loads import t_interval
-from leadline.units import format_seconds, say_ends, say_percent
+from leadline.units import format_ends, format_percent, format_seconds
 
 # The load-latency curve: response times against the rate, up to where the rate is still kept.
 #
@@ -261,13 +261,13 @@ def run_length_sentences(experiment: Experiment) -> list[str]:
 
 def _cheapest(experiment: Experiment, rows: Sequence[RunLength]) -> str:
     goal = experiment.start.goal
-    where = f"At {say_percent(rows[0].part_of_peak)} of the peak"
+    where = f"At {format_percent(rows[0].part_of_peak)} of the peak"
     asked = f"{100 * goal.accuracy:.4g}% accuracy of the response at {100 * goal.confidence:.4g}%"
     able = [row for row in rows if row.cost_s is not None and row.reads_as_longest]
     best = min(able, key=lambda row: row.cost_s.value if row.cost_s else math.inf, default=None)
     if best is None or best.cost_s is None or best.needed is None:
         return f"{where} no run length that was tried reaches {asked}."
-    count = say_count(round(best.needed.value), "trial")
+    count = format_count(round(best.needed.value), "trial")
     said = (
         f"{where} the cheapest way to {asked} is {count} of {format_seconds(best.seconds)}"
         f"{_span(best.needed)}: {format_seconds(best.cost_s.value)} of test time"
@@ -290,7 +290,7 @@ def _cheapest(experiment: Experiment, rows: Sequence[RunLength]) -> str:
 def _span(count: Interval) -> str:
     if count.low is None or count.high is None:
         return ""
-    return f" {say_ends(f'{count.low:.0f}', f'{count.high:.0f}')}"
+    return f" {format_ends(f'{count.low:.0f}', f'{count.high:.0f}')}"
 
 
 def _overlap(one: Interval, other: Interval) -> bool:

@@ -32,11 +32,11 @@ from leadline.servers import held_open, release_server, run_trial
 from leadline.store import Keeper
 from leadline.studies.workbench.answer import KeptExperiment, explain
 from leadline.studies.workbench.conversation import Conversation, ReplayRefused
+from leadline.studies.workbench.fitted_server import with_fares
 from leadline.studies.workbench.policies import open_policy
 from leadline.studies.workbench.pool import Pool
 from leadline.studies.workbench.run_lengths import even_orders, length_orders
 from leadline.studies.workbench.surface.design import open_design
-from leadline.studies.workbench.twin import with_fares
 
 # The search for one sample's peak rate: a policy on one side, whole trials on the other.
 #

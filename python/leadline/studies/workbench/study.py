@@ -13,7 +13,7 @@ import msgspec
 
 from leadline.record import Status
 from leadline.record.finding import Finding
-from leadline.record.wording import join_words, say_count
+from leadline.record.wording import format_count, join_words
 from leadline.record.workbench import (
     EXPERIMENT,
     Experiment,
@@ -390,12 +390,12 @@ def spent_s(experiment: Experiment) -> float:
     return sum(trial.cost_s for own in experiment.peaks for trial in own.trials)
 
 
-def say_variation(variation: Variation) -> str:
+def format_variation(variation: Variation) -> str:
     """Write `accuracy 90%, confidence 95%`."""
-    return ", ".join(f"{name} {say_value(value)}" for name, value in variation.items())
+    return ", ".join(f"{name} {format_value(value)}" for name, value in variation.items())
 
 
-def say_value(value: float | str) -> str:
+def format_value(value: float | str) -> str:
     """Write one of the values as it is typed."""
     return value if isinstance(value, str) else f"{100 * value:.4g}%"
 
@@ -406,10 +406,10 @@ def varied_sentences(variations: Sequence[Variation], found: Sequence[Experiment
     least, most = min(costs), max(costs)
     if least <= 0 or len(costs) < 2:
         return []
-    dear = say_variation(variations[costs.index(most)])
-    cheap = say_variation(variations[costs.index(least)])
+    dear = format_variation(variations[costs.index(most)])
+    cheap = format_variation(variations[costs.index(least)])
     said = (
-        f"Of {say_count(len(found), 'experiment')} {cheap} took the least test time, and {dear} "
+        f"Of {format_count(len(found), 'experiment')} {cheap} took the least test time, and {dear} "
         f"the most: {most / least:.3g} times as much."
     )
     return [said]

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.record import Interval
-from leadline.record.wording import say_interval
+from leadline.record.wording import format_interval
 from leadline.record.workbench import (
     EXPERIMENT,
     Experiment,
@@ -30,7 +30,7 @@ from leadline.studies.workbench.run_lengths import (
     latency_curve,
     run_length_rows,
 )
-from leadline.studies.workbench.study import Variation, say_value, spent_s
+from leadline.studies.workbench.study import Variation, format_value, spent_s
 from leadline.studies.workbench.surface.models import surface_error
 from leadline.studies.workbench.surface.text import tell_surface
 from leadline.studies.workbench.text import (
@@ -39,15 +39,15 @@ from leadline.studies.workbench.text import (
     VERDICTS,
     curve_rows,
     fare_rows,
+    format_cost,
+    format_peak,
+    format_response,
     has_curve,
     load_heads,
     load_rows,
     peak_of,
-    say_cost,
-    say_peak,
-    say_response,
 )
-from leadline.units import format_seconds, say_percent
+from leadline.units import format_percent, format_seconds
 
 # An experiment as flat rows, one for every trial, for other tools.
 
@@ -112,8 +112,8 @@ def render_varied(
     least = min(map(spent_s, found))
     rows = [
         [
-            *(say_value(variation[name]) for name in names),
-            say_cost(spent_s(each)),
+            *(format_value(variation[name]) for name in names),
+            format_cost(spent_s(each)),
             f"{spent_s(each) / least:.2f}" if least > 0 else "",
             str(sum(len(own.trials) for own in each.peaks)),
             _found(each),
@@ -131,7 +131,7 @@ def _found(experiment: Experiment) -> str:
         return "nothing"
     if peak.rate_per_s is None:
         return VERDICTS[peak.verdict]
-    return say_peak(peak.rate_per_s)
+    return format_peak(peak.rate_per_s)
 
 
 # A study of run lengths as plain rows.
@@ -155,24 +155,24 @@ def run_length_lines(experiment: Experiment) -> list[tuple[str, ...]]:
     return [_line(row) for row in run_length_rows(experiment)]
 
 
-def say_needed(needed: Interval | None) -> str:
+def format_needed(needed: Interval | None) -> str:
     """Write `4 [3, 9]`: how many trials an accuracy takes."""
     if needed is None:
         return f"over {NEEDED_MAX:,}"
     if needed.low is None or needed.high is None:
         return f"{needed.value:.0f}"
-    return say_interval(needed, "{:.0f}".format)
+    return format_interval(needed, "{:.0f}".format)
 
 
 def _line(row: RunLength) -> tuple[str, ...]:
     return (
-        say_percent(row.part_of_peak),
+        format_percent(row.part_of_peak),
         format_seconds(row.seconds),
         str(row.trials),
-        say_response(row.response_ms),
-        _NONE if row.sd_frac is None else say_interval(row.sd_frac, say_percent),
-        _NONE if row.sd_frac is None else say_needed(row.needed),
-        _NONE if row.cost_s is None else say_interval(row.cost_s, say_cost),
+        format_response(row.response_ms),
+        _NONE if row.sd_frac is None else format_interval(row.sd_frac, format_percent),
+        _NONE if row.sd_frac is None else format_needed(row.needed),
+        _NONE if row.cost_s is None else format_interval(row.cost_s, format_cost),
         _ALIKE[row.reads_as_longest],
     )
 

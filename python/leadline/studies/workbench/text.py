@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from leadline.record import Access, Interval
-from leadline.record.wording import say_count, say_interval, say_workload
+from leadline.record.wording import format_count, format_interval, format_workload
 from leadline.record.workbench import (
     CommandServer,
     Experiment,
@@ -24,10 +24,10 @@ from leadline.record.workbench import (
     Trial,
     TrialState,
 )
-from leadline.studies.workbench.answer import say_quantile, say_sample, say_target
+from leadline.studies.workbench.answer import format_quantile, format_sample, format_target
 from leadline.studies.workbench.loads import percentile_ms, threshold_ratio
 from leadline.studies.workbench.run_lengths import latency_curve
-from leadline.units import format_seconds, say_ci, say_percent, say_span
+from leadline.units import format_ci, format_percent, format_seconds, format_span
 
 VERDICTS: dict[PeakVerdict, str] = {
     PeakVerdict.FOUND: "found",
@@ -50,28 +50,28 @@ STATES: dict[TrialState, str] = {
 }
 
 
-def say_load(rate_per_s: float) -> str:
+def format_load(rate_per_s: float) -> str:
     """Write `712` or `7.25`: requests per second, without the unit."""
     digits = 0 if rate_per_s >= 100 else 1 if rate_per_s >= 10 else 2
     return f"{rate_per_s:,.{digits}f}"
 
 
-def say_peak(rate: Interval | None) -> str:
+def format_peak(rate: Interval | None) -> str:
     """Write `712/s [705, 719]`; a dash when no number can be given."""
     if rate is None:
         return "\N{EN DASH}"
     if rate.low is None or rate.high is None:
-        return f"{say_load(rate.value)}/s (no interval)"
-    return say_ci(f"{say_load(rate.value)}/s", say_load(rate.low), say_load(rate.high))
+        return f"{format_load(rate.value)}/s (no interval)"
+    return format_ci(f"{format_load(rate.value)}/s", format_load(rate.low), format_load(rate.high))
 
 
-def say_half(rate: Interval | None) -> str:
+def format_half(rate: Interval | None) -> str:
     """Write half an interval as `±1.4%`; nothing when there is none."""
     half = None if rate is None else rate.half_width_frac
-    return "" if half is None else f"±{say_percent(half)}"
+    return "" if half is None else f"±{format_percent(half)}"
 
 
-def say_half_brief(rate: Interval | None) -> str:
+def format_half_brief(rate: Interval | None) -> str:
     """Write half an interval where there is little room: `±0.5%`, `±12%`."""
     half = None if rate is None else rate.half_width_frac
     if half is None:
@@ -79,7 +79,7 @@ def say_half_brief(rate: Interval | None) -> str:
     return f"±{100 * half:.{1 if half < 0.0995 else 0}f}%"
 
 
-def say_ms(value_ms: float) -> str:
+def format_ms(value_ms: float) -> str:
     """Write `4.97 µs`, `38 ms`, `1.4 s`."""
     if value_ms >= 1000:
         return f"{value_ms / 1000:,.3g} s"
@@ -88,14 +88,14 @@ def say_ms(value_ms: float) -> str:
     return f"{value_ms:.3g} ms"
 
 
-def say_response(response: Interval | None) -> str:
+def format_response(response: Interval | None) -> str:
     """Write `5.03 ms (4.96 to 5.1)` for a table."""
     if response is None:
         return "\N{EN DASH}"
-    return say_interval(response, lambda value_ms: say_ms(max(0.0, value_ms)))
+    return format_interval(response, lambda value_ms: format_ms(max(0.0, value_ms)))
 
 
-def say_cost(cost_s: float) -> str:
+def format_cost(cost_s: float) -> str:
     """Write test time: `45 s`, `12 min`, `3.4 h`."""
     if cost_s < 90:
         return f"{cost_s:.0f} s"
@@ -193,9 +193,9 @@ def trial_row(span: Span, threshold: Threshold, measure: Measure) -> Row:
         "too_much": trial.state is TrialState.SERVER_LOST or (ratio is not None and ratio > 1),
         "state": trial.state.value,
         "number": f"trial {trial.order + 1}",
-        "load": f"{say_load(trial.request.rate_per_s)} requests/s",
-        "said": STATES[trial.state] if found is None else f"{more}{say_ms(found)}",
-        "took": say_cost(trial.cost_s),
+        "load": f"{format_load(trial.request.rate_per_s)} requests/s",
+        "said": STATES[trial.state] if found is None else f"{more}{format_ms(found)}",
+        "took": format_cost(trial.cost_s),
         "ended": STATES[trial.state],
     }
 
@@ -214,9 +214,9 @@ def load_points(peak: PeakRate, measure: Measure) -> list[Row]:
                 "y": found.value,
                 "low": max(found.low, found.value / 10) if known and found.low else found.value,
                 "high": found.high if known and found.high else found.value,
-                "load": f"{say_load(load.rate_per_s)} requests/s",
-                "said": say_interval(found, say_ms) if known else say_ms(found.value),
-                "trials": say_count(load.trials, "trial"),
+                "load": f"{format_load(load.rate_per_s)} requests/s",
+                "said": format_interval(found, format_ms) if known else format_ms(found.value),
+                "trials": format_count(load.trials, "trial"),
             }
         )
     return rows
@@ -234,7 +234,7 @@ def load_heads(threshold: Threshold) -> tuple[str, ...]:
     if "mean" in measures(threshold):
         heads.append("Mean response")
     if "percentile" in measures(threshold):
-        heads.append(f"{say_quantile(threshold.percentile or 0)} within")
+        heads.append(f"{format_quantile(threshold.percentile or 0)} within")
     return (*heads, "Saturated")
 
 
@@ -250,11 +250,11 @@ def curve_rows(found: SamplePeak) -> list[tuple[str, ...]]:
     """Return the load-latency curve, lowest rate first: a row for each rate that was kept."""
     return [
         (
-            say_load(point.rate_per_s),
+            format_load(point.rate_per_s),
             "\N{EN DASH}" if point.part_of_peak is None else f"{100 * point.part_of_peak:.0f}%",
-            say_load(point.completed_per_s),
+            format_load(point.completed_per_s),
             *(
-                say_ms(ms)
+                format_ms(ms)
                 for ms in (
                     point.response_ms.mean,
                     point.response_ms.p50,
@@ -277,9 +277,9 @@ def has_curve(experiment: Experiment) -> bool:
 def _load_row(load: Load, threshold: Threshold) -> tuple[str, ...]:
     found = {"mean": load.response_ms, "percentile": load.percentile_ms}
     return (
-        say_load(load.rate_per_s),
+        format_load(load.rate_per_s),
         str(load.trials),
-        *(say_response(found[measure]) for measure in measures(threshold)),
+        *(format_response(found[measure]) for measure in measures(threshold)),
         _SATURATED[load.saturated],
     )
 
@@ -297,7 +297,7 @@ def _trial_line(trial: Trial, *, disturbed: bool) -> tuple[str, ...]:
     times = (
         ("\N{EN DASH}",) * 3
         if response is None
-        else tuple(say_ms(value) for value in (response.mean, response.p50, response.p99))
+        else tuple(format_ms(value) for value in (response.mean, response.p50, response.p99))
     )
     ended = STATES[trial.state]
     if disturbed:
@@ -306,11 +306,11 @@ def _trial_line(trial: Trial, *, disturbed: bool) -> tuple[str, ...]:
         ended += f": {trial.failure}"
     return (
         str(trial.order + 1),
-        say_load(trial.request.rate_per_s),
+        format_load(trial.request.rate_per_s),
         format_seconds(trial.request.seconds),
         *times,
         ended,
-        say_cost(trial.cost_s),
+        format_cost(trial.cost_s),
         trial.worker or "\N{EN DASH}",
     )
 
@@ -326,15 +326,15 @@ def peak_tiles(experiment: Experiment) -> list[tuple[str, str]]:
     goal = experiment.start.goal
     tiles = [(VERDICTS[peak.verdict], "how the search ended")]
     if peak.rate_per_s is not None:
-        half = say_half(peak.rate_per_s)
+        half = format_half(peak.rate_per_s)
         tiles = [
-            (f"{say_load(peak.rate_per_s.value)}/s", "peak rate"),
-            (half or "none", f"half its interval; ±{say_percent(goal.error_frac)} was asked"),
-            (say_percent(peak.confidence), "confidence"),
+            (f"{format_load(peak.rate_per_s.value)}/s", "peak rate"),
+            (half or "none", f"half its interval; ±{format_percent(goal.error_frac)} was asked"),
+            (format_percent(peak.confidence), "confidence"),
         ]
     return [
         *tiles,
-        (say_cost(cost_s), f"test time of {say_count(len(found.trials), 'trial')}"),
+        (format_cost(cost_s), f"test time of {format_count(len(found.trials), 'trial')}"),
         (LIMITS[peak.limited_by], "limited it"),
     ]
 
@@ -350,14 +350,14 @@ LIMITS = {
 def goal_rows(start: ExperimentStart) -> list[tuple[str, str]]:
     """Say what was asked, and how it was looked for."""
     goal = start.goal
-    asked = f"± {say_percent(goal.error_frac)} of the rate at {say_percent(goal.confidence)}"
+    asked = f"± {format_percent(goal.error_frac)} of the rate at {format_percent(goal.confidence)}"
     rows = [
-        ("Target", say_target(goal.threshold)),
-        ("Peak-rate region", f"± {say_percent(goal.threshold.width_frac)} of the threshold"),
+        ("Target", format_target(goal.threshold)),
+        ("Peak-rate region", f"± {format_percent(goal.threshold.width_frac)} of the threshold"),
         ("Asked", asked),
         ("A trial", format_seconds(goal.run_length_s)),
         ("Policy", start.policy),
-        ("Server", say_server(start.server)),
+        ("Server", format_server(start.server)),
         ("Seed", str(start.seed)),
         ("Started", start.started_at.replace("T", " ").replace("Z", " UTC")),
         ("Experiment", start.study_id),
@@ -365,14 +365,14 @@ def goal_rows(start: ExperimentStart) -> list[tuple[str, str]]:
     if start.design is not None:
         rows.insert(5, ("Design", start.design))
     if start.design is None and start.samples and start.samples[0]:
-        rows.insert(0, ("Configuration", say_sample(start.samples[0])))
+        rows.insert(0, ("Configuration", format_sample(start.samples[0])))
     deadline_s = start.deadline_s or goal.deadline_s
     if deadline_s is not None:
         rows.insert(4, ("Deadline", format_seconds(deadline_s)))
     return rows
 
 
-def say_server(server: ServerSpec) -> str:
+def format_server(server: ServerSpec) -> str:
     """Say in a line what was under load."""
     match server:
         case SimulatedServer():
@@ -382,7 +382,7 @@ def say_server(server: ServerSpec) -> str:
             return f"NFS, workload {server.workload}, in {server.directory}"
         case StorageServer():
             reached = Access.kept_by(server).discipline
-            asked = [say_workload(server.workload), *server.workload.beyond()]
+            asked = [format_workload(server.workload), *server.workload.beyond()]
             return f"{server.target}, {', '.join(asked)}, {reached}"
         case CommandServer():
             return f"any, loaded by {' '.join(server.load)}"
@@ -399,19 +399,19 @@ def fare_rows(experiment: Experiment) -> list[tuple[str, ...]]:
     return [
         (
             fare.policy + (" (used)" if fare.policy == experiment.start.policy else ""),
-            say_took(fare),
+            format_took(fare),
             str(fare.trials),
-            "\N{EN DASH}" if fare.rate_per_s is None else f"{say_load(fare.rate_per_s)}/s",
+            "\N{EN DASH}" if fare.rate_per_s is None else f"{format_load(fare.rate_per_s)}/s",
             VERDICTS[fare.verdict],
         )
         for fare in sorted(experiment.fares, key=lambda fare: fare.cost_s)
     ]
 
 
-def say_took(fare: Fare) -> str:
+def format_took(fare: Fare) -> str:
     """Write the test time that a policy would have taken: `52 min (39 to 78 min)`."""
-    span = say_span(say_cost(fare.cost_low_s), say_cost(fare.cost_high_s))
-    return f"{say_cost(fare.cost_s)} ({span})"
+    span = format_span(format_cost(fare.cost_low_s), format_cost(fare.cost_high_s))
+    return f"{format_cost(fare.cost_s)} ({span})"
 
 
 FARE_HEADS = ("Policy", "Test time", "Trials", "Rate", "Ended")
@@ -423,10 +423,10 @@ def answer_rows(experiments: list[Experiment]) -> list[tuple[str, ...]]:
     for each in experiments:
         cost_s = sum(trial.cost_s for peak in each.peaks for trial in peak.trials)
         peak = each.peaks[0].peak if each.peaks and each.start.design is None else None
-        found = say_peak(None if peak is None else peak.rate_per_s)
+        found = format_peak(None if peak is None else peak.rate_per_s)
         if each.start.design is not None:
             found = f"{len(each.peaks)} of {len(each.start.samples)} measured"
-        rows.append((each.start.system, each.start.policy, found, say_cost(cost_s)))
+        rows.append((each.start.system, each.start.policy, found, format_cost(cost_s)))
     return rows
 
 

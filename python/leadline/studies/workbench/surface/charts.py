@@ -11,9 +11,9 @@ from leadline.charts.axes import on_field
 from leadline.charts.layers import NARROW_PX, WIDE_PX, AnyChart, finish, tooltips, values
 from leadline.charts.theme import SYSTEM_SHAPES
 from leadline.record.workbench import Surface, SurfaceCell
-from leadline.studies.workbench.answer import say_sample
+from leadline.studies.workbench.answer import format_sample
 from leadline.studies.workbench.surface.text import Plane, rate_range
-from leadline.studies.workbench.text import say_cost, say_half_brief, say_load, say_peak
+from leadline.studies.workbench.text import format_cost, format_half_brief, format_load, format_peak
 
 # The response surface as lines: what one factor brings at each level of the other.
 
@@ -31,8 +31,8 @@ def lines_chart(plane: Plane, surface: Surface) -> alt.LayerChart:
             "high": cell.rate_per_s.high,
             "series": "" if plane.y is None else f"{plane.y.name} {plane.y_names[row]}",
             "how": "measured" if cell.measured else "predicted",
-            "sample": say_sample(cell.sample),
-            "said": say_peak(cell.rate_per_s),
+            "sample": format_sample(cell.sample),
+            "said": format_peak(cell.rate_per_s),
         }
         for (at, row), cell in sorted(plane.cells.items())
         if cell.rate_per_s is not None
@@ -122,7 +122,7 @@ def map_chart(
     Args:
         plane: what to draw.
         surface: of which it is a part; its rates are the colours' ends.
-        costs: bench seconds of the measured samples, by `say_sample`.
+        costs: bench seconds of the measured samples, by `format_sample`.
         wide: whether it has the whole width of a page.
 
     """
@@ -170,21 +170,21 @@ def _row(
     costs: dict[str, float],
 ) -> dict[str, Any]:
     rate = cell.rate_per_s
-    name = say_sample(cell.sample)
+    name = format_sample(cell.sample)
     low, high = ends
     share = 0.0 if rate is None or high <= low else (rate.value - low) / (high - low)
-    how = f"measured in {say_cost(costs[name])}" if name in costs else "measured"
+    how = f"measured in {format_cost(costs[name])}" if name in costs else "measured"
     return {
         "x": plane.x_names[place[0]],
         "y": plane.y_names[place[1]],
         "rate": None if rate is None else rate.value,
-        "number": "" if rate is None else say_load(rate.value),
-        "half": say_half_brief(rate),
+        "number": "" if rate is None else format_load(rate.value),
+        "half": format_half_brief(rate),
         "deep": share >= _DARK_FROM,
         "measured": cell.measured,
         "ideal": place == plane.ideal,
         "sample": name,
-        "said": say_peak(rate) if rate is not None else "no number",
+        "said": format_peak(rate) if rate is not None else "no number",
         "how": how if cell.measured else "predicted",
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leadline.errors import LeadlineError
-from leadline.record.wording import say_level
+from leadline.record.wording import format_level
 from leadline.record.workbench import Factor, Level, PeakRate, Sample
 
 Floats = npt.NDArray[np.float64]
@@ -335,7 +335,7 @@ def _say(
             parts.append(f"changes nothing that can be told {where}")
         else:
             parts.append(
-                f"changes nothing from {say_level(factor.name, factor.levels[start])} on {where}"
+                f"changes nothing from {format_level(factor.name, factor.levels[start])} on {where}"
             )
     return f"{factor.name} " + "; ".join(parts)
 
@@ -343,11 +343,11 @@ def _say(
 def _where(grid: Grid, factor: Factor, others: Iterable[tuple[Level, ...]]) -> str:
     rest = [other for other in grid.factors if other is not factor]
     if len(rest) == 1:
-        levels = [say_level(rest[0].name, levels[0]) for levels in others]
+        levels = [format_level(rest[0].name, levels[0]) for levels in others]
         return f"with {rest[0].name} = {_list(levels)}"
     settings = [
         ", ".join(
-            f"{other.name} = {say_level(other.name, level)}"
+            f"{other.name} = {format_level(other.name, level)}"
             for other, level in zip(rest, levels, strict=True)
         )
         for levels in others

@@ -32,7 +32,7 @@ from leadline.studies.workbench.surface.posterior import (
     SoftMin,
     posterior,
 )
-from leadline.units import say_ci, say_percent
+from leadline.units import format_ci, format_percent
 
 MEAN_OF_ABSOLUTE = math.sqrt(2 / math.pi)
 """Mean absolute value of a normal number, in standard deviations."""
@@ -159,7 +159,7 @@ def surface_error(experiment: Experiment) -> SurfaceError | None:
     )
 
 
-def say_error(error: SurfaceError, confidence: float) -> str:
+def format_error(error: SurfaceError, confidence: float) -> str:
     """Say the error, of what, and how well the grid itself is known."""
     said = f"Against the grid of experiment {error.against[:8]} its mean absolute error is "
     said += _span(error.mape, confidence)
@@ -169,18 +169,18 @@ def say_error(error: SurfaceError, confidence: float) -> str:
             f"{_span(error.predicted_mape, confidence)}; {error.within_intervals} of them meet the "
             "grid's interval"
         )
-    said += f". The worst is {say_percent(error.worst_frac)} off."
+    said += f". The worst is {format_percent(error.worst_frac)} off."
     if error.grid_half_frac is not None:
-        said += f" The grid's own rates are known to ± {say_percent(error.grid_half_frac)}."
+        said += f" The grid's own rates are known to ± {format_percent(error.grid_half_frac)}."
     return said
 
 
 def _span(mean: Interval, confidence: float) -> str:
     count = f"{mean.n} cells"
     if mean.low is None or mean.high is None:
-        return f"{say_percent(mean.value)} ({count})"
-    ends = say_percent(max(0.0, mean.low)), say_percent(mean.high)
-    return f"{say_ci(say_percent(mean.value), *ends, level=confidence)} ({count})"
+        return f"{format_percent(mean.value)} ({count})"
+    ends = format_percent(max(0.0, mean.low)), format_percent(mean.high)
+    return f"{format_ci(format_percent(mean.value), *ends, level=confidence)} ({count})"
 
 
 def _key(sample: Sample) -> tuple[tuple[str, object], ...]:

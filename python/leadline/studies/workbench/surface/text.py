@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.charts.terminal import Terminal
-from leadline.record.wording import say_level
+from leadline.record.wording import format_level
 from leadline.record.workbench import (
     Experiment,
     ExperimentStart,
@@ -21,17 +21,17 @@ from leadline.record.workbench import (
     Surface,
     SurfaceCell,
 )
-from leadline.studies.workbench.answer import say_sample
+from leadline.studies.workbench.answer import format_sample
 from leadline.studies.workbench.surface.models import surface_error
 from leadline.studies.workbench.text import (
     VERDICTS,
-    say_cost,
-    say_half,
-    say_half_brief,
-    say_load,
-    say_peak,
+    format_cost,
+    format_half,
+    format_half_brief,
+    format_load,
+    format_peak,
 )
-from leadline.units import say_percent
+from leadline.units import format_percent
 
 # A response surface as plain rows: what it says, every configuration, what each cost.
 
@@ -58,17 +58,19 @@ class Plane(NamedTuple):
     @property
     def x_names(self) -> list[str]:
         """The levels along x, as people write them."""
-        return [say_level(self.x.name, level) for level in self.x.levels]
+        return [format_level(self.x.name, level) for level in self.x.levels]
 
     @property
     def y_names(self) -> list[str]:
         """The same along y; one without a name for a single factor."""
-        return [""] if self.y is None else [say_level(self.y.name, each) for each in self.y.levels]
+        return (
+            [""] if self.y is None else [format_level(self.y.name, each) for each in self.y.levels]
+        )
 
     @property
     def where(self) -> str:
         """Which plane it is: `memory 8`; empty when there is only one."""
-        return say_sample(self.fixed)
+        return format_sample(self.fixed)
 
 
 def varied(start: ExperimentStart) -> tuple[Factor, ...]:
@@ -140,31 +142,31 @@ def surface_tiles(experiment: Experiment, surface: Surface) -> list[tuple[str, s
     if surface.ideal is not None:
         best = next(cell for cell in surface.cells if cell.sample == surface.ideal)
         if best.rate_per_s is not None:
-            rate = f"{say_load(best.rate_per_s.value)}/s {say_half(best.rate_per_s)}"
-            tiles.append((rate, f"with the ideal {say_sample(surface.ideal)}"))
+            rate = f"{format_load(best.rate_per_s.value)}/s {format_half(best.rate_per_s)}"
+            tiles.append((rate, f"with the ideal {format_sample(surface.ideal)}"))
     tiles += [
         (f"{measured} of {len(surface.cells)}", "configurations measured"),
-        (say_cost(surface.cost_s), "test time so far"),
+        (format_cost(surface.cost_s), "test time so far"),
     ]
     if surface.error_frac is not None and measured < len(surface.cells):
         asked = experiment.start.surface_error_frac
-        more = "" if asked is None else f"; {say_percent(asked)} was asked"
-        tiles.append((say_percent(surface.error_frac), f"expected error of the model{more}"))
+        more = "" if asked is None else f"; {format_percent(asked)} was asked"
+        tiles.append((format_percent(surface.error_frac), f"expected error of the model{more}"))
     error = surface_error(experiment)
     if error is not None:
         what = f"mean absolute error against a measured grid of {error.mape.n}"
-        tiles.append((say_percent(error.mape.value), what))
+        tiles.append((format_percent(error.mape.value), what))
     return tiles
 
 
 def cell_rows(experiment: Experiment, surface: Surface) -> list[dict[str, Any]]:
     """Return a row for every configuration, in the order of the grid."""
-    peaks = {say_sample(peak.sample): peak for peak in experiment.peaks}
+    peaks = {format_sample(peak.sample): peak for peak in experiment.peaks}
     costs = sample_costs(experiment)
     most = max(costs.values(), default=0.0)
     rows = []
     for cell in surface.cells:
-        name = say_sample(cell.sample)
+        name = format_sample(cell.sample)
         found = peaks.get(name)
         peak = None if found is None else found.peak
         how = "predicted"
@@ -175,14 +177,14 @@ def cell_rows(experiment: Experiment, surface: Surface) -> list[dict[str, Any]]:
         rows.append(
             {
                 "levels": [
-                    say_level(factor.name, cell.sample[factor.name])
+                    format_level(factor.name, cell.sample[factor.name])
                     for factor in experiment.start.factors
                 ],
-                "rate": say_peak(cell.rate_per_s),
-                "half": say_half(cell.rate_per_s),
+                "rate": format_peak(cell.rate_per_s),
+                "half": format_half(cell.rate_per_s),
                 "how": how,
                 "trials": "" if found is None else str(len(found.trials)),
-                "cost": say_cost(costs[name]) if name in costs else "",
+                "cost": format_cost(costs[name]) if name in costs else "",
                 "bar": 100 * costs.get(name, 0.0) / most if most > 0 else 0.0,
                 "ideal": cell.sample == surface.ideal,
                 "measured": cell.measured,
@@ -194,7 +196,7 @@ def cell_rows(experiment: Experiment, surface: Surface) -> list[dict[str, Any]]:
 def sample_costs(experiment: Experiment) -> dict[str, float]:
     """Return the bench seconds of every sample that was measured, by its words."""
     return {
-        say_sample(peak.sample): sum(trial.cost_s for trial in peak.trials)
+        format_sample(peak.sample): sum(trial.cost_s for trial in peak.trials)
         for peak in experiment.peaks
         if peak.trials
     }
@@ -235,5 +237,5 @@ def _cell(cell: SurfaceCell | None, *, ideal: bool) -> str:
     """Write `[738*] ±0.6%`: rate, whether it was measured, whether it is the ideal, its doubt."""
     if cell is None or cell.rate_per_s is None:
         return "\N{EN DASH}"
-    rate = say_load(cell.rate_per_s.value) + ("*" if cell.measured else "")
-    return f"{f'[{rate}]' if ideal else rate} {say_half_brief(cell.rate_per_s)}".strip()
+    rate = format_load(cell.rate_per_s.value) + ("*" if cell.measured else "")
+    return f"{f'[{rate}]' if ideal else rate} {format_half_brief(cell.rate_per_s)}".strip()

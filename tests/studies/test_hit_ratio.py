@@ -9,7 +9,7 @@ import pytest
 
 from counted_fixture import MIB, mixed_point
 from leadline.record import Interval, Measurement
-from leadline.studies.counted import (
+from leadline.studies.hit_ratio import (
     _looked_up,
     _moving,
     always_held,

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from leadline.record import derive_seed
-from leadline.record.wording import say_count
+from leadline.record.wording import format_count
 from leadline.record.workbench import (
     Experiment,
     Fare,
@@ -33,7 +33,7 @@ from leadline.record.workbench import (
 from leadline.servers import run_trial
 from leadline.studies.workbench.loads import measured_ratio
 from leadline.studies.workbench.policies import POLICIES, open_policy
-from leadline.units import say_percent
+from leadline.units import format_percent
 
 TRIALS_MIN = 3
 MISFIT_MAX = 0.35
@@ -64,10 +64,10 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """Say what it is."""
         return (
-            f"a simulated server fitted to {say_count(self.trials, 'trial')}: "
-            f"{say_count(self.workers, 'worker')} of {self.service_ms:.3g} ms with a coefficient "
-            f"of variation of {self.cv:g}; its responses are {say_percent(self.misfit)} off "
-            "(median)"
+            f"a simulated server fitted to {format_count(self.trials, 'trial')}: "
+            f"{format_count(self.workers, 'worker')} of {self.service_ms:.3g} ms with a "
+            f"coefficient of variation of {self.cv:g}; its responses are "
+            f"{format_percent(self.misfit)} off (median)"
         )
 
 
@@ -89,7 +89,7 @@ def fit_twin(trials: Sequence[Trial], threshold: Threshold) -> Twin:
         if trial.measured.response_ms is not None and trial.measured.response_ms.mean > 0
     ]
     if len(usable) < TRIALS_MIN or len({trial.request.rate_per_s for trial, _ in usable}) < 2:
-        raise NoTwin(f"only {say_count(len(usable), 'trial')} can be compared with")
+        raise NoTwin(f"only {format_count(len(usable), 'trial')} can be compared with")
     seen = [_Seen.of(trial, measured, threshold) for trial, measured in _spread(usable)]
     # Beyond the capacity a response says how long the trial was, no more.
     seen = [each for each in seen if each.completed_frac >= _SATURATED]
@@ -102,7 +102,7 @@ def fit_twin(trials: Sequence[Trial], threshold: Threshold) -> Twin:
     _, misfit, (workers, service_ms, cv) = best
     if misfit > MISFIT_MAX:
         raise NoTwin(
-            f"no simple queue is like this server: the nearest is {say_percent(misfit)} off"
+            f"no simple queue is like this server: the nearest is {format_percent(misfit)} off"
         )
     warm_up_s = usable[-1][1].warm_up_s
     overhead_s = float(np.median([trial.cost_s - found.seconds for trial, found in usable]))

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from command import leadline
-from leadline.inert import printable, to_csv
+from leadline.sanitize import printable, to_csv
 from leadline.terminal.talk import put_json, show, talk
 from places import TESTS
 

@@ -19,7 +19,7 @@ from typing import Literal
 
 from leadline.record import Interval, Measurement
 from leadline.stats import FittedBorder, Lookups, fit_borders, held_bytes
-from leadline.stats.held import COMMON_SD
+from leadline.stats.cache_capacity import COMMON_SD
 
 MISS_FLOOR = 0.1
 """Added to the share of misses before its logarithm is taken: what writeback sends to the device

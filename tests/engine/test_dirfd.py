@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.engine.targets.beneath import (
+from leadline.engine.targets.claim import DATA, claim
+from leadline.engine.targets.dirfd import (
     Folder,
     claimed,
     facts_of,
@@ -17,7 +18,6 @@ from leadline.engine.targets.beneath import (
     open_input,
     resolved,
 )
-from leadline.engine.targets.claim import DATA, claim
 from leadline.errors import TargetRefused
 
 
