@@ -68,7 +68,7 @@ class WarmUp(msgspec.Struct, frozen=True):
 
     seconds: float
     steady: bool | None
-    """None when nobody looked, as with another engine than Leadline's."""
+    """None when nobody looked, as with another engine, or too few requests ended to say."""
     intervals: tuple[IntervalRecord, ...] = ()
 
 

@@ -72,7 +72,7 @@ def test_a_stored_study_is_shown_and_drawn(tmp_path: Path) -> None:
         keep_study(kept, stored_files(study))
     shown = leadline("show", "files-a", store=store)
     assert shown.returncode == 0, shown.stderr
-    assert "16 (40%)" in shown.stdout
+    assert "existing ext4 4 KiB   1        16 " in shown.stdout
     whole = leadline("--verbose", "show", "files-a", store=store)
     assert "read_8192      16 (40%)" in whole.stdout
     answer = json.loads(leadline("show", "tiny-files", "--json", store=store).stdout)

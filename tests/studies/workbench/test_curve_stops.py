@@ -144,6 +144,14 @@ def test_it_gives_up_at_twenty_trials_and_says_what_it_reached() -> None:
     assert "known to 113.7% only" in gave_up.sentences[0]
 
 
+def test_an_answer_before_the_search_is_settled_is_as_wide_as_that_of_one_that_gives_up() -> None:
+    unsettled, settled = (searched(PEAKS[half], 8).answer_now() for half in (0.4, 0.0855))
+    assert unsettled.rate_per_s is not None
+    assert unsettled.rate_per_s.half_width_frac == pytest.approx(1.137, abs=0.001)
+    assert settled.rate_per_s is not None
+    assert settled.rate_per_s.half_width_frac == pytest.approx(0.0855, abs=0.001)
+
+
 def test_it_gives_up_when_its_trials_cost_as_much_as_some_eight_long_ones() -> None:
     """Of 30 s and 15 s of set-up: 13 cost 585 s, 14 cost 630, and 8.25 long ones 619."""
     assert searched(PEAKS[0.4], 13).cost_s == 585.0

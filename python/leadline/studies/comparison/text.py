@@ -34,7 +34,7 @@ from leadline.record.wording import (
 )
 from leadline.sanitize import printable
 from leadline.studies.facts import format_fact
-from leadline.units import format_percent, format_rate, format_seconds
+from leadline.units import format_percent, format_seconds
 
 PRICE_UNIT = 1000
 """MB/s are told for so much money: one unit of it buys too few."""
@@ -74,8 +74,12 @@ def format_per_price(rate: Interval | None) -> str:
 
 def marks(pair: ComparedWorkload) -> str:
     """Write what was found in a few words: `hp-730: region border`."""
-    about = ((f"{each.where}: " if each.where else "", each.code) for each in pair.findings)
-    return ", ".join(dict.fromkeys(where + code.replace("_", " ") for where, code in about))
+    about = (_where(each) + each.code.replace("_", " ") for each in pair.findings)
+    return ", ".join(dict.fromkeys(about))
+
+
+def _where(found: Finding) -> str:
+    return f"{found.where}: " if found.where else ""
 
 
 def pair_groups(document: SystemsComparison) -> list[tuple[str, str, list[ComparedWorkload]]]:
@@ -106,8 +110,8 @@ def format_withheld(rows: Sequence[ComparedWorkload], *, brief: bool = False) ->
     titles: dict[str, list[str]] = {}
     for row in rows:
         for found in row.withheld:
-            code = f"{found.where}: {found.code} (leadline explain {found.code})"
-            told = titles.setdefault(code if brief else str(found), [])
+            reason = f"{_where(found)}{found.code} (leadline explain {found.code})"
+            told = titles.setdefault(reason if brief else str(found), [])
             told.append(format_title(row.title, row.workload))
     return [f"{', '.join(names)}: {reason}" for reason, names in titles.items()]
 
@@ -235,13 +239,12 @@ def _facts(terminal: Terminal, document: SystemsComparison) -> Table:
 
 def _ratios(terminal: Terminal, a: str, b: str, rows: Sequence[ComparedWorkload]) -> Table:
     marked = any(row.findings for row in rows)
-    rate = format_rate_ci if terminal.verbose else _brief_rate
     heads = ["Workload", a, b, f"{a} / {b} (95% CI)", "Verdict", *(["Warnings"] if marked else [])]
     cells = [
         [
             format_title(row.title, row.workload),
-            rate(row.a_mb_s) if row.a_mb_s else "not known",
-            rate(row.b_mb_s) if row.b_mb_s else "not known",
+            format_rate_ci(row.a_mb_s) if row.a_mb_s else "not known",
+            format_rate_ci(row.b_mb_s) if row.b_mb_s else "not known",
             format_ratio(row.ratio),
             format_verdict(row),
             *([marks(row)] if marked else []),
@@ -249,11 +252,6 @@ def _ratios(terminal: Terminal, a: str, b: str, rows: Sequence[ComparedWorkload]
         for row in rows
     ]
     return terminal.table(heads, cells)
-
-
-def _brief_rate(rate: Interval) -> str:
-    """Write a rate without its interval: the ratio beside it has one."""
-    return format_rate(rate.value)
 
 
 def _prices(

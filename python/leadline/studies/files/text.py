@@ -23,7 +23,7 @@ from leadline.studies.files.explain import format_system, mb_s
 from leadline.studies.files.plan import number_rows
 from leadline.studies.files.run import load_files
 from leadline.studies.registry import Kind
-from leadline.units import format_bytes, format_ci, format_ends
+from leadline.units import format_bytes, format_ci, format_ends, format_percent
 
 NOT_MEASURED = "n.m."
 SUSPECT = "* this number is to be doubted; the warnings say why."
@@ -257,16 +257,24 @@ def render_files(terminal: Terminal, study: FilesStudy) -> Iterator[RenderableTy
 
 
 def _brief_table(study: FilesStudy) -> tuple[list[str], list[list[str]]]:
-    """Return heads and rows: Kbytes/s and processor time of each program, as the paper has them."""
+    """Return heads and rows: Kbytes/s of each program with half of its interval."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for row in study.rows:
-        system = (format_fs(row), format_count(row.drives, "drive"))
-        rows.setdefault(system, {})[row.test] = _cell(row).text()
+        system = (format_fs(row), str(row.drives))
+        rows.setdefault(system, {})[row.test] = _brief(row)
     tests = list(dict.fromkeys(row.test for row in study.rows))
     cells = [
         [*system, *(own.get(test, NOT_MEASURED) for test in tests)] for system, own in rows.items()
     ]
-    return ["Kbytes/s (CPU)", "", *tests], cells
+    return ["Kbytes/s, 95% CI", "Drives", *tests], cells
+
+
+def _brief(row: FilesRow) -> str:
+    if row.kbytes_s is None:
+        return NOT_MEASURED
+    half = row.kbytes_s.half_width_frac
+    sure = "" if half is None else f" ±{format_percent(half)}"
+    return f"{_rounded(row.kbytes_s.value)}{sure}{'*' if row.suspect else ''}"
 
 
 def format_how(study: FilesStudy) -> str:

@@ -100,7 +100,7 @@ def _share(result: EngineResult) -> str:
 def _device(result: EngineResult) -> str:
     asked, moved = result.workload_bytes, result.device_bytes
     said = f"{format_bytes(asked.read)} read and {format_bytes(asked.write)} written"
-    if moved is None and result.warm_up.steady is None:
+    if moved is None and any(found.code == "measured_by_fio" for found in result.findings):
         return f"{said}; device: not looked at by another engine"
     if result.network is not None:
         return f"{said}; device: the server's cannot be seen from here"

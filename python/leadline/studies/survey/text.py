@@ -15,7 +15,7 @@ from rich.text import Text
 
 from leadline.charts.curve_lines import level_lines
 from leadline.charts.terminal import Terminal, on_terminal
-from leadline.record import PARAMETERS, CurvePoint, FileCache, Measurement, Status, Summary, Survey
+from leadline.record import PARAMETERS, CurvePoint, Measurement, Status, Summary, Survey
 from leadline.record.access import ACCESS_OPTIONS
 from leadline.record.survey import SURVEY, SurveyStart
 from leadline.record.validation import VALIDATION
@@ -284,12 +284,9 @@ def points_csv(points: Sequence[Measurement]) -> str:
 
 @on_terminal
 def render_terminal(
-    terminal: Terminal, survey: Survey, cache: FileCache | None = None
+    terminal: Terminal, survey: Survey, points: Sequence[Measurement] = ()
 ) -> Iterator[RenderableType]:
-    """Tell the sentences, table and warnings; all of it: the chart, and what `cache` says.
-
-    `cache` is what the survey says of the page cache.
-    """
+    """Tell the sentences, table and warnings; all of it: the chart, and the page cache."""
     yield from terminal.sentences(survey.sentences)
     if terminal.verbose:
         yield Text("")
@@ -297,8 +294,8 @@ def render_terminal(
             yield Text(line, no_wrap=True, overflow="crop")
     if survey.regions:
         yield _table(terminal, survey)
-    if terminal.verbose and cache is not None and survey.regions:
-        yield from map(terminal.text, cache.sentences)
+    if terminal.verbose and points and survey.regions:
+        yield from map(terminal.text, find_in_survey(survey, points).sentences)
         yield Text("")
     yield from terminal.warnings(survey.findings)
 
@@ -447,7 +444,7 @@ def _document(study: StoredSurvey) -> dict[str, Any]:
 
 
 def _render(study: StoredSurvey) -> RenderableType:
-    shown = render_terminal(study.survey, find_in_survey(study.survey, study.points))
+    shown = render_terminal(study.survey, study.points)
     return Group(shown, *map(_format_validation, study.validations))
 
 

@@ -182,6 +182,7 @@ _SPIKE, _SPIKE_REST = 5.0, 2.5
 _SPIKE_TAIL = 2.0
 """Times the median: until then the queue that a stall left is not gone."""
 _PARTS_MIN = 10
+"""Fewer parts with requests have no median to stand out from."""
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ _HELD_PART = 0.6
 """Below this part of a load that was held, nothing is to be learnt."""
 _OVERLOAD_RATIO = 2.0
 _WIDER = 2.5
-"""The interval of a search that gives up is so many times the posterior's, which is surer of
+"""The interval of a search that ends unsettled is so many times the posterior's, which is surer of
 itself than it should be where it does not explain the trials (chosen on 300 servers that stall)."""
 RECURRING_MIN = 2
 """So many stalled trials are no accident."""
@@ -109,7 +109,6 @@ class Curve(Conversation):
         self._start = goal.rate_start_per_s if prior is None else 1.2 * prior.rate_per_s
         self._limit_ms = 1e3 * max(aim.limit_s for aim in aims(goal.threshold))
         self._stalls: list[Stall] = []
-        self._unsettled = False
 
     def _sets_aside(self, trial: Trial) -> bool:
         stall = deciding_stall(trial, self.goal.threshold)
@@ -162,14 +161,9 @@ class Curve(Conversation):
 
     def _narrow(self) -> TrialRequest | Ending:
         """Answer, or ask where the posterior learns most."""
-        peaks = self._log_peaks()
-        low, middle, high = self._quantiles(peaks)
-        half = (math.exp(high - middle) - math.exp(low - middle)) / 2
-        told = sum(len(load.ratios) for load in self.loads.values())
-        enough = STOP_FRAC if told < _PATIENT_TRIALS else 1.0
-        puzzled = self._contradiction is not None and not self._knows_two_modes
-        least = CONTRADICTED_MIN if puzzled else TRIALS_MIN
-        settled = half <= enough * self.goal.error_frac and told >= least
+        peaks, told = self._log_peaks(), self._told
+        middle, half = self._quantiles(peaks)[1], self._half
+        settled = self._settled
         spent = told >= TRIALS_MAX or self._spent >= SPENT_MAX
         if (step := self._step) is not None and not spent:
             return self._bisect(*step)
@@ -178,7 +172,7 @@ class Curve(Conversation):
             seconds = min(SHORT_S, self.goal.run_length_s)
             return self._within_reach(min(self.loads) / _STEP_DOWN, seconds, _ABORT)
         if settled:
-            return self._contradicted() if puzzled else self._found(math.exp(middle))
+            return self._contradicted() if self._puzzled else self._found(math.exp(middle))
         if spent:
             return self._gave_up()
         capacity = max(np.median(posterior.log_capacity) for _, posterior in self._beliefs)
@@ -191,6 +185,29 @@ class Curve(Conversation):
         rate = max(rate, _HELD_PART * self._highest_held)
         seconds = min(SHORT_S if half > WIDE_FRAC else LONG_S, self.goal.run_length_s)
         return self._within_reach(rate, seconds, _ABORT)
+
+    @property
+    def _told(self) -> int:
+        """How many trials say something of their load."""
+        return sum(len(load.ratios) for load in self.loads.values())
+
+    @property
+    def _half(self) -> float:
+        """Half the width of the posterior's interval, as a fraction."""
+        low, middle, high = self._quantiles(self._log_peaks())
+        return (math.exp(high - middle) - math.exp(low - middle)) / 2
+
+    @property
+    def _puzzled(self) -> bool:
+        """Whether trials contradict each other, and no second mode explains it."""
+        return self._contradiction is not None and not self._knows_two_modes
+
+    @property
+    def _settled(self) -> bool:
+        """Whether the posterior is as narrow as asked, of enough trials."""
+        enough = STOP_FRAC if self._told < _PATIENT_TRIALS else 1.0
+        least = CONTRADICTED_MIN if self._puzzled else TRIALS_MIN
+        return self._half <= enough * self.goal.error_frac and self._told >= least
 
     @property
     def _step(self) -> tuple[float, float] | None:
@@ -254,7 +271,6 @@ class Curve(Conversation):
 
     def _gave_up(self) -> Ending:
         """End a search that costs more than it tells; where trials are of two kinds, say that."""
-        self._unsettled = True
         found, trials = self._estimate(), f"{len(self.trials)} trials"
         half = None if found is None else found.half_width_frac
         known = "not known" if half is None else f"known to {half:.1%} only"
@@ -273,7 +289,6 @@ class Curve(Conversation):
 
     def _contradicted(self) -> Ending:
         """End a search whose trials the posterior cannot explain: its interval is not to be had."""
-        self._unsettled = True
         return Ending(
             PeakVerdict.IRREGULAR,
             f"{len(self.trials)} trials contradict each other, and no second mode explains it.",
@@ -379,13 +394,13 @@ class Curve(Conversation):
         return float(low), float(middle), float(high)
 
     def _estimate(self) -> Interval | None:
-        told = sum(len(load.ratios) for load in self.loads.values())
+        told = self._told
         if told == 0:
             return None
         if (step := self._step) is not None:
             return Interval(sum(step) / 2, *step, told)
         low, middle, high = self._quantiles(self._log_peaks())
-        if self._unsettled:
+        if self._puzzled or not self._settled:
             low, high = (middle + _WIDER * (end - middle) for end in (low, high))
         return Interval(math.exp(middle), math.exp(low), math.exp(high), told)
 
