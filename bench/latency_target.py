@@ -30,6 +30,7 @@ from pathlib import Path
 import msgspec
 
 from figures import Cell, Column, Content, Row, add_save_option, markdown, save, slug
+from figures.origin import commit_now
 from leadline.fio.words import USUAL, read_words
 from leadline.units import parse_seconds
 
@@ -97,7 +98,8 @@ def main() -> None:
 
 def kept(asked: argparse.Namespace, number: int) -> Search:
     """Return a search with its runs of fio, from the last run or anew."""
-    path = KEPT / f"{slug(f'{asked.workload} {asked.p99}')}-{number + 1}.json"
+    of = slug(f"{asked.directory.resolve()} {asked.workload} {asked.p99} {commit_now(MEASURES)}")
+    path = KEPT / of / f"{number + 1}.json"
     if path.is_file():
         return msgspec.json.decode(path.read_bytes(), type=Search)
     wait_for_calm(asked.calm, asked.patience)
@@ -108,7 +110,7 @@ def kept(asked: argparse.Namespace, number: int) -> Search:
             below, above = (by_fio(asked, part * value) for part in (BELOW, ABOVE))
             found = msgspec.structs.replace(found, below_ms=below, above_ms=above)
     print(found, flush=True)
-    KEPT.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.encode(found))
     return found
 

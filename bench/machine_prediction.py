@@ -21,7 +21,7 @@ import argparse
 import math
 import multiprocessing
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -120,22 +120,38 @@ class Scored:
 
 def measure(profile: dict[str, Any], seed: int, budget_s: float, workloads: int) -> Measured:
     """Survey one machine, and run what will be predicted."""
-    name = profile["meta"]["name"]
-    target = Simulated(text=f"sim:{name}", profile=profile)
-    store = open_store("sqlite://")
+    survey, points = survey_of(profile, seed, budget_s)
+    drawn = draw_workloads(profile, WORKLOADS_SEED, workloads)
+    truths = truths_of(profile, seed, points, drawn)
+    return Measured(seed, profile["meta"]["name"].split("-")[1], survey, points, truths)
+
+
+def survey_of(
+    profile: dict[str, Any], seed: int, budget_s: float
+) -> tuple[Survey, tuple[Measurement, ...]]:
+    """Survey one machine, as shipped."""
+    target, store = _target(profile), open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
         asked = SurveyOptions(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)
-        start = begin_survey(engine, target, asked, study_id=f"{name}-{seed}")
+        start = begin_survey(engine, target, asked, study_id=f"{target.name}-{seed}")
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)
-    points = store.items(start.study_id)
+    return survey, store.items(start.study_id)
+
+
+def truths_of(
+    profile: dict[str, Any], seed: int, points: Sequence[Measurement], workloads: Iterable[Workload]
+) -> tuple[Truth, ...]:
+    """Run workloads as long as the readings of a survey."""
     # What a machine does in its first second and in its tenth differs: equally long, equally late.
     share_s = statistics.median(point.result.wall_s for point in points) / MEASURE_SHARE
     limits = share_limits(share_s, left_s=1e6, accuracy=0.0)
-    with open_engine(target, run_seed=_TRUTH_SEED + seed) as engine:
-        drawn = draw_workloads(profile, WORKLOADS_SEED, workloads)
-        truths = tuple(truth(engine, workload, limits) for workload in drawn)
-    return Measured(seed, name.split("-")[1], survey, points, truths)
+    with open_engine(_target(profile), run_seed=_TRUTH_SEED + seed) as engine:
+        return tuple(truth(engine, workload, limits) for workload in workloads)
+
+
+def _target(profile: dict[str, Any]) -> Simulated:
+    return Simulated(text=f"sim:{profile['meta']['name']}", profile=profile)
 
 
 def truth(engine: Engine, workload: Workload, limits: Limits) -> Truth:

@@ -35,15 +35,11 @@ from typing import Any
 import msgspec
 
 from figures import Cell, Column, Content, Row, add_save_option, markdown, save
-from leadline.engine import MEASURE_SHARE, Simulated, open_engine, share_limits
+from figures.origin import commit_now
 from leadline.models.predictor import Predictor
-from leadline.record import Measurement, Survey
-from leadline.record.survey import SURVEY
-from leadline.store import open_store
 from leadline.studies.comparison.contenders import Named
-from leadline.studies.comparison.document import Question, Terms, compare_systems
-from leadline.studies.survey.study import LEARN_FRAC, SurveyOptions, begin_survey, run_survey
-from machine_prediction import truth
+from leadline.studies.comparison.document import Terms, compare_systems
+from machine_prediction import survey_of, truths_of
 from proving.comparison import random_questions
 from proving.machines import draw_machine
 from six_systems import (
@@ -89,7 +85,6 @@ PAIRS = (
     *(("ext4", "xfs-slow"), ("xfs", "btrfs-slow"), ("btrfs", "ext4-slow")),
     ("ext4-slow", "xfs-slow"),
 )
-_TRUTH_SEED = 1 << 41
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -157,16 +152,22 @@ def rows_of(found: Sequence[Held]) -> Iterator[Row]:
 
 def of_parts(number: int, first: int) -> list[Held]:
     """Hold one pair of drawn machines; once for all."""
-    path = KEPT / f"parts-{first + 2 * number}.json"
+    path = KEPT / f"parts-{commit_now(MEASURES)}-{first + 2 * number}.json"
     if path.is_file():
         return msgspec.json.decode(path.read_bytes(), type=list[Held])
     seeds = (first + 2 * number, first + 2 * number + 1)
-    surveys = {b: [_survey(seed, b) for seed in seeds] for b in BUDGETS_S}
+    machines = [draw_machine(seed) for seed in seeds]
+    surveys = {
+        b: [survey_of(*each, b) for each in zip(machines, seeds, strict=True)] for b in BUDGETS_S
+    }
     predictors = {b: [Predictor(*each) for each in pair] for b, pair in surveys.items()}
     every = [each for pair in predictors.values() for each in pair]
     questions = random_questions(every, QUESTIONS, number) if _overlap(every) else ()
-    longest = surveys[max(BUDGETS_S)]
-    truths = [_truths(s, points, questions) for s, (_, points) in zip(seeds, longest, strict=True)]
+    asked_of = [each.workload for each in questions]
+    truths = [
+        [math.exp(each.ln_mb_s) for each in truths_of(machine, seed, points, asked_of)]
+        for machine, seed, (_, points) in zip(machines, seeds, surveys[max(BUDGETS_S)], strict=True)
+    ]
     name, found = "-".join(map(str, seeds)), list[Held]()
     for budget_s, pair in predictors.items() if questions else ():
         systems = [Named(str(s), each) for s, each in zip(seeds, pair, strict=True)]
@@ -181,32 +182,10 @@ def of_parts(number: int, first: int) -> list[Held]:
     return found
 
 
-def _machine(seed: int) -> Simulated:
-    profile = draw_machine(seed)
-    return Simulated(text=f"sim:{profile['meta']['name']}", profile=profile)
-
-
-def _survey(seed: int, budget_s: float) -> tuple[Survey, tuple[Measurement, ...]]:
-    target, store = _machine(seed), open_store("sqlite://")
-    with open_engine(target, run_seed=seed) as engine:
-        asked = SurveyOptions(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)
-        start = begin_survey(engine, target, asked, study_id=f"{target.name}-{budget_s:g}")
-        store.begin(SURVEY, start)
-        survey = run_survey(engine, store, start)
-    return survey, store.items(start.study_id)
-
-
 def _overlap(predictors: Sequence[Predictor]) -> bool:
     names = ("unique_bytes", "size_mean", "process_num")
     spans = [[getattr(each.ranges, name) for each in predictors] for name in names]
     return all(max(s.low for s in some) <= min(s.high for s in some) for some in spans)
-
-
-def _truths(seed: int, points: Sequence[Measurement], questions: Sequence[Question]) -> list[float]:
-    share_s = statistics.median(point.result.wall_s for point in points) / MEASURE_SHARE
-    limits = share_limits(share_s, left_s=1e6, accuracy=0.0)
-    with open_engine(_machine(seed), run_seed=_TRUTH_SEED + seed) as engine:
-        return [math.exp(truth(engine, each.workload, limits).ln_mb_s) for each in questions]
 
 
 def of_disks(folder: Path, budgets_s: Sequence[float]) -> list[Held]:
