@@ -102,6 +102,8 @@ def test_what_could_not_be_checked_is_said() -> None:
         changed(
             device_bytes=None,
             cached_share=None,
+            findings=(),
+            warm_up=msgspec.structs.replace(sample_result().warm_up, steady=None),
             provenance=Provenance(unchecked=("holes: no FIEMAP here", "cachestat is refused")),
         )
     )
