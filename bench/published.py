@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
 from figures import Cell, Column, Content, add_save_option, save
 from figures import Row as Line
@@ -42,10 +43,14 @@ FOUND = (
     "{value:.3g} {unit} [{low:.3g}, {high:.3g}] (n = {n})",
     "{value:.3g} {unit} (n = 1 survey)",
 )
-KEYS = ("figure", "published", "source", "role", "found", "difference")
-COLUMNS = tuple(
-    Column(key, title, FOUND)
-    for key, title in zip(KEYS, HEAD[0].strip("| ").split(" | "), strict=True)
+KEYS = ("machine", "figure", "published", "source", "role", "found", "difference")
+COLUMNS = (
+    *(
+        Column(key, title, FOUND)
+        for key, title in zip(KEYS, ("machine", *HEAD[0].strip("| ").split(" | ")), strict=True)
+    ),
+    Column("within", "within 15%", ("{value:.0f} of {n}",)),
+    Column("median", "median difference", ("{value:.0f}%",)),
 )
 
 
@@ -67,17 +72,31 @@ def main() -> int:
             print(f"{row.figure.machine}, {row.figure.what}: {missing}", file=sys.stderr)
     settled = all(row.settled for row in rows)
     if settled:
-        save(asked, COLUMNS, lines_of(rows), seeds="seed 11")
+        save(asked, COLUMNS, [*by_role(rows), *lines_of(rows)], seeds="seed 11")
     return 0 if settled else 1
 
 
+def by_role(rows: Sequence[Row]) -> Iterator[Line]:
+    """Yield for each role how many figures were found within 15%, with keys `role.ROLE`."""
+    for role in dict.fromkeys(row.figure.role for row in rows):
+        own = [row for row in rows if row.figure.role == role]
+        off = [100 * abs(row.difference) for row in own if row.difference is not None]
+        cells: dict[str, Content] = {
+            "role": role,
+            "within": Cell(sum(not row.differs for row in own), n=len(own)),
+            "median": Cell(median(off)),
+        }
+        yield Line(f"role.{role.replace(' ', '-')}", cells)
+
+
 def lines_of(rows: Sequence[Row]) -> Iterator[Line]:
-    """Yield what is stored, with keys `MACHINE.NUMBER`."""
+    """Yield what is stored, with keys `MACHINE.NUMBER`, and `.off` where it is over 15%."""
     for machine in dict.fromkeys(row.figure.machine for row in rows):
         own = [row for row in rows if row.figure.machine == machine]
         for number, row in enumerate(own, 1):
             figure, found = row.figure, row.found
             cells: dict[str, Content] = {
+                "machine": machine,
                 "figure": figure.what,
                 "published": format_published(figure),
                 "source": figure.source,
@@ -87,7 +106,8 @@ def lines_of(rows: Sequence[Row]) -> Iterator[Line]:
             }
             if found is not None:
                 cells["found"] = Cell(found.value, found.low, found.high, found.n, unit=figure.unit)
-            yield Line(f"{machine}.{number}", cells, figure.why)
+            off = ".off" if row.differs else ""
+            yield Line(f"{machine}.{number}{off}", cells, figure.why)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 
 `parts` surveys pairs of machines made of parts (`proving.machines`) for 60 and 300 virtual seconds,
 asks for random workloads that all four surveys cover, and runs each as long as a reading of the
-survey may be, several times: the mean of these runs is the truth.
+survey may be, several times: the mean of these runs is the truth. A pair of which one is too slow
+for a survey of 60 s (Leadline refuses to go on) is compared by the longer surveys alone.
 
 `disks` surveys ext4, XFS and Btrfs on loop devices, each as it is and behind a throttle of its
 reads, for 1 and 5 minutes, and measures ten pairs of them interleaved: that interval is the truth.
@@ -36,7 +37,9 @@ import msgspec
 
 from figures import Cell, Column, Content, Row, add_save_option, markdown, save
 from figures.origin import commit_now
+from leadline.engine.pace import BudgetSpent
 from leadline.models.predictor import Predictor
+from leadline.record import Measurement, Survey
 from leadline.studies.comparison.contenders import Named
 from leadline.studies.comparison.document import Terms, compare_systems
 from machine_prediction import survey_of, truths_of
@@ -65,7 +68,7 @@ MEASURES = (
 SHARE, WHOLE = ("{value:.1f} [{low:.1f}, {high:.1f}]",), ("{value:.0f}",)
 COLUMNS = (
     Column("what", "surveys of"),
-    Column("pairs", "pairs", WHOLE),
+    Column("pairs", "pairs", ("{value:.0f} of {n}",)),
     Column("asked", "ratios", WHOLE),
     Column("verdicts", "verdicts", WHOLE),
     Column("wrong", "wrong in sign", WHOLE),
@@ -130,7 +133,7 @@ def held(
         yield Held(*of, verdict, *ends)
 
 
-def rows_of(found: Sequence[Held]) -> Iterator[Row]:
+def rows_of(found: Sequence[Held], pairs: int) -> Iterator[Row]:
     """Yield a row for each length of survey."""
     for budget_s in sorted({each.budget_s for each in found}):
         some = [each for each in found if each.budget_s == budget_s]
@@ -139,7 +142,7 @@ def rows_of(found: Sequence[Held]) -> Iterator[Row]:
         clear = [each.verdict != "inconclusive" for each in some if each.clear]
         cells: dict[str, Content] = {
             "what": f"{budget_s / 60:g} min",
-            "pairs": len({each.pair for each in some}),
+            "pairs": Cell(len({each.pair for each in some}), n=pairs),
             "asked": len(some),
             "verdicts": len(told),
             "wrong": wrong,
@@ -157,16 +160,19 @@ def of_parts(number: int, first: int) -> list[Held]:
         return msgspec.json.decode(path.read_bytes(), type=list[Held])
     seeds = (first + 2 * number, first + 2 * number + 1)
     machines = [draw_machine(seed) for seed in seeds]
-    surveys = {
-        b: [survey_of(*each, b) for each in zip(machines, seeds, strict=True)] for b in BUDGETS_S
-    }
+    surveys = dict[float, list[tuple[Survey, tuple[Measurement, ...]]]]()
+    for budget_s in BUDGETS_S:
+        with contextlib.suppress(BudgetSpent):
+            pairs = zip(machines, seeds, strict=True)
+            surveys[budget_s] = [survey_of(*each, budget_s) for each in pairs]
     predictors = {b: [Predictor(*each) for each in pair] for b, pair in surveys.items()}
     every = [each for pair in predictors.values() for each in pair]
-    questions = random_questions(every, QUESTIONS, number) if _overlap(every) else ()
+    questions = random_questions(every, QUESTIONS, number) if every and _overlap(every) else ()
     asked_of = [each.workload for each in questions]
+    longest = surveys[max(surveys)] if questions else []
     truths = [
         [math.exp(each.ln_mb_s) for each in truths_of(machine, seed, points, asked_of)]
-        for machine, seed, (_, points) in zip(machines, seeds, surveys[max(BUDGETS_S)], strict=True)
+        for machine, seed, (_, points) in zip(machines, seeds, longest, strict=bool(questions))
     ]
     name, found = "-".join(map(str, seeds)), list[Held]()
     for budget_s, pair in predictors.items() if questions else ():
@@ -281,7 +287,7 @@ def main() -> None:
     for each in found:
         if each.wrong:
             print(f"WRONG: {each}")
-    rows = tuple(rows_of(found))
+    rows = tuple(rows_of(found, len(PAIRS) if asked.of == "disks" else asked.pairs))
     print("\n".join(markdown(COLUMNS, rows)))
     save(asked, COLUMNS, rows, part=asked.of, **where)
 

@@ -219,16 +219,14 @@ def caption(result: Result) -> str:
         said += " No program of this repository makes it again."
     said += f" {age(result)}" if age(result) else ""
     if result.entered:
-        said += f" Entered by hand from {result.entered}."
+        said += " Entered by hand."
     said += f" {result.note}" if result.note else ""
     return textwrap.fill(said, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def age(result: Result) -> str:
-    """Say that a result is older than the shipped code, and why that is thought; or nothing."""
-    unknown = "of which commit was not written down" if result.commit is None else ""
-    why = result.older or unknown
-    return f"**Older than the shipped code**: {why}." if why else ""
+    """Say that a result is older than the shipped code, or nothing; the file has the reason."""
+    return "**Older than the code.**" if result.older or result.commit is None else ""
 
 
 def _has_ends(content: Content) -> bool:

@@ -165,7 +165,7 @@ def test_a_run_whose_server_dies_is_stored_with_its_verdict(
     assert done.exception.exit_code == 3
     said = " ".join(done.stdout.split())
     assert "no: server lost:" in said, said
-    assert "counted as lost" in said
+    assert "count as lost" in said
     told = " ".join((str(done.exception), *getattr(done.exception, "__notes__", ())))
     assert "could not be removed, because the server is gone" in told
     point = said.split()[-1]

@@ -57,9 +57,9 @@ def test_each_finding_has_its_code(facts: dict[str, Any], name: str) -> None:
 @pytest.mark.parametrize(
     ("busy", "said"),
     [
-        ({"foreign_cpu": 0.5}, "other programs use 50% of a processor"),
-        ({"cpu_pressure_percent": 40.0}, "waited for a processor in 40% of the time"),
-        ({"io_pressure_percent": 40.0}, "waited for I/O in 40% of the time"),
+        ({"foreign_cpu": 0.5}, "other processes use 50% of a processor"),
+        ({"cpu_pressure_percent": 40.0}, "CPU pressure (PSI) 40%"),
+        ({"io_pressure_percent": 40.0}, "I/O pressure (PSI) 40%"),
     ],
 )
 def test_a_busy_machine_says_by_what(busy: dict[str, float], said: str) -> None:

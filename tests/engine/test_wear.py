@@ -141,6 +141,6 @@ def test_a_measurement_ends_at_the_limit_and_goes_on_with_a_larger_one(tmp_path:
 )
 def test_more_than_the_target_takes_is_said(tmp_path: Path, command: tuple[str, ...]) -> None:
     done = leadline(*command, "--max-bytes", "9000GiB", store=tmp_path / "store.sqlite")
-    assert "note: less room than --max-bytes: --max-bytes allows 8.79 TiB and this" in done.stderr
+    assert "note: less room than --max-bytes: 8.79 TiB allowed, 16 GiB used" in done.stderr
     less = leadline(*command, "--max-bytes", "64MiB", store=tmp_path / "store.sqlite")
     assert "less room" not in less.stderr

@@ -183,7 +183,7 @@ def test_the_engine_runs_on_its_own_file_and_leaves_nothing(tmp_path: Path) -> N
         assert result.latency_us.p50 <= result.latency_us.p99 <= result.latency_us.max
         assert result.read.latency_us is not None
         assert sum(count for _, count in result.read.histogram) == result.read.operations
-        assert any("does not tell" in warning for warning in result.warnings)
+        assert any("measured by fio: " in warning for warning in result.warnings)
     assert results[0].throughput_mb_s.low is None, "one run of fio has no interval"
     assert pooled.throughput_mb_s.low is not None
 

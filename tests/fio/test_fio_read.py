@@ -425,7 +425,7 @@ def test_an_option_that_is_off_changes_nothing(option: str) -> None:
         ("rw=rw", "their own last request"),
         ("rw=randread\nrandom_distribution=pareto:0.2", "random_distribution=pareto:0.2"),
         ("rw=randread\nrandom_distribution=zipf:1.2\nsize=1000k", "no power of two"),
-        ("numjobs=2", "file of its own"),
+        ("numjobs=2", "its own file of"),
         ("filename=/dev/nvme0n1", "raw device"),
         ("rw=read:4k", "ANOTHER workload"),
         ("rw=randread:8\nrw_sequencer=identical", "ANOTHER workload"),

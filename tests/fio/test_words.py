@@ -25,7 +25,7 @@ def test_fios_words_mean_what_a_job_file_means_by_them() -> None:
     )
     assert (typed.access.direct, typed.access.backend, typed.usual) == (True, "uring", ())
     (found,) = typed.findings
-    assert "a file of its own of 2 GiB; here they share one of 8 GiB" in str(found)
+    assert "its own file of 2 GiB; here they share one of 8 GiB" in str(found)
 
 
 def test_what_nobody_named_is_usual_and_not_as_fio_has_it() -> None:

@@ -114,7 +114,7 @@ def test_a_run_that_loses_its_server_ends_and_is_kept_as_not_admissible(
     assert not answer["admissible"]
     (lost,) = [each for each in answer["findings"] if each["code"] == "server_lost"]
     assert lost["text"].startswith(("server lost: ", "server silent: ")), lost
-    assert "never answered are counted as lost" in lost["text"]
+    assert "unanswered requests count as lost" in lost["text"]
     with open_store(str(store)) as kept:
         assert not kept.item(answer["point"]).document.result.admissible
     if harm == "restart":

@@ -35,10 +35,7 @@ def test_every_code_of_the_engine_is_in_the_catalogue_with_its_severity() -> Non
     [
         (
             Finding.of("level_shift", first_mb_s=8100.0, until_s=2.3, last_mb_s=42.04),
-            (
-                "level shift: 8.1 GB/s until 2.30 s, then 42 MB/s; the mean of both describes "
-                "neither"
-            ),
+            "level shift: 8.1 GB/s until 2.30 s, then 42 MB/s; the mean describes neither",
         ),
         (
             Finding.of("level_shift", first_mb_s=8.0, until_s=1.0, last_mb_s=4.2, levels=3),
@@ -58,15 +55,15 @@ def test_every_code_of_the_engine_is_in_the_catalogue_with_its_severity() -> Non
         (
             Finding.of("busy_machine", foreign_frac=0.5, io_wait_frac=0.25),
             (
-                "host busy: other programs use 50% of a processor; tasks waited for I/O in "
-                "25% of the time (PSI); stop what else runs, or wait, and measure again"
+                "host busy: other processes use 50% of a processor; I/O pressure (PSI) 25%; stop "
+                "what else runs, and measure again"
             ),
         ),
         (
             Finding.of("server_lost", why="server lost: {why} [a|b]", lost_requests=3),
             (
-                "server lost: {why} [a|b]; the run ended in its warm-up, nothing was measured, and "
-                "3 requests that were never answered are counted as lost"
+                "server lost: {why} [a|b]; the run ended in its warm-up, nothing was measured; 3 "
+                "unanswered requests count as lost"
             ),
         ),
     ],

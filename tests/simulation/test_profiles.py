@@ -114,7 +114,7 @@ def test_a_credit_cliff_is_called_a_step_and_placed(seed: int) -> None:
     assert step.change_frac.value == pytest.approx(-0.4, abs=0.04)
     assert step.after_s <= 5400 <= step.before_s or abs(step.at_s - 5400) < 1800
     assert "fell by" in str(survey.findings[0])
-    assert "into the survey" in str(survey.findings[0])
+    assert " at about " in str(survey.findings[0])
     assert any("fell by" in sentence for sentence in survey.sentences)
 
 

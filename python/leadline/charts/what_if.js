@@ -89,9 +89,8 @@ const leadlineWhatIf = (() => {
   const warningsAt = (bytes) => {
     const zone = asked.border_zones.find((each) => within(bytes, each));
     return zone === undefined ? [] : [
-      `region boundary: unique_bytes=${sayBytes(bytes)} lies where one level ends and the next ` +
-      `begins (${sayBytes(zone[0])} to ${sayBytes(zone[1])}); throughput is unsteady there ` +
-      "and errors are largest",
+      `region boundary: unique_bytes=${sayBytes(bytes)} lies between two levels ` +
+      `(${sayBytes(zone[0])} to ${sayBytes(zone[1])}), where errors are largest`,
     ];
   };
 

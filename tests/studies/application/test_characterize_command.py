@@ -222,7 +222,7 @@ def test_no_times_and_lines_that_make_no_sense_are_described_with_a_warning(tmp_
     head = "fio version 2 iolog\n/data/a add\n/data/a open\n"
     said = warned(text(tmp_path / "io.log", head + lines + "/data/a re"), tmp_path)
     assert "fio 3.31 or newer" in said["no times"]
-    assert said["1 line of its 20,004 make no sense, first line 20004"]
+    assert said["1 line of its 20,004 cannot be read, first line 20004"]
 
 
 def test_little_io_and_what_is_not_seen_are_said(tmp_path: Path) -> None:

@@ -195,6 +195,6 @@ def test_a_directory_twice_is_no_second_disk(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     start = begin_scaling([str(tmp_path / "a"), str(tmp_path / "b")], ASKED)
-    assert "no two disks" in str(start.notes[0])
+    assert "they are one disk" in str(start.notes[0])
     with pytest.raises(TargetRefused, match="no directory"):
         begin_scaling([], ASKED)

@@ -66,15 +66,15 @@ def test_a_clean_survey_has_no_warnings() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (BOUND, "generator-bound: 2 of 10 points are within 20% of what Leadline itself"),
+        (BOUND, "generator-bound: 2 of 10 points are within 20% of the null-backend ceiling"),
         (
             SHIFT,
             (
-                "level shift: the rate changed within 2 of 10 points, most at point 1: 800 MB/s "
-                "at first, 40 MB/s at the end"
+                "level shift: the rate changed within 2 of 10 points, most at point 1 (800 MB/s, "
+                "then 40 MB/s)"
             ),
         ),
-        (STALLED, "stall: nothing completed for a while at 2 of 10 points, for 1.02 s at the"),
+        (STALLED, "stall: nothing completed for up to 1.02 s at 2 of 10 points"),
     ],
 )
 def test_a_finding_is_counted_over_the_points(change: dict[str, Any], said: str) -> None:
@@ -105,7 +105,7 @@ def test_findings_that_differ_in_their_numbers_are_one() -> None:
     )
     (text,) = warned(found)
     assert text == (
-        f"3 of 10 points are not valid and carry no curve: {missed(1912.0)} (2); {cached} (1)."
+        f"3 of 10 points are not valid and are left out: {missed(1912.0)} (2); {cached} (1)."
     )
 
 

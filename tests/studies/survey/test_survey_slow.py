@@ -32,7 +32,7 @@ def test_what_longer_points_took_is_told(hurried: SimulatedSurvey) -> None:
     longer = [p for p in hurried.points if p.result.wall_s > 2 * own_s]
     assert longer
     assert f"{len(longer)} of {len(hurried.points)} points" in told
-    found = re.search(r"that took ([\d.]+) s of the budget", told)
+    found = re.search(r"took ([\d.]+) s more of the budget", told)
     assert found is not None
     assert sum(p.result.wall_s for p in longer) < float(found[1]) < 60.0
 

@@ -55,6 +55,7 @@ def searched(
         log_peak=peaks,
         log_capacity=np.full(9, math.log(240.0)),
         two_modes=two_modes,
+        stalls_alone=0.0,
         learn=lambda _: None,
     )
     curve._beliefs = [(aim, given) for aim, _ in curve._beliefs]  # type: ignore[misc]

@@ -183,6 +183,6 @@ def test_an_experiment_that_was_stopped_before_anything_says_so(peak: Experiment
         )
         text = _plain(render_experiment_html(empty))
         assert "stopped early: --resume goes on" in text
-        assert "the last one: it was dark</li>" in text
+        assert "last: it was dark</li>" in text
         assert "Nothing was measured." in text
         assert "data-chart=" not in text

@@ -231,9 +231,7 @@ def test_trials_that_fail_again_and_again_end_with_code_3(
     assert done.exception.exit_code == 3
     said = " ".join(done.stdout.split())
     assert "no answer, trials failed repeatedly." in said
-    assert (
-        "warning: 3 trials failed and counted for nothing; the last one: the disk is full" in said
-    )
+    assert "warning: 3 trials failed and are not counted; last: the disk is full" in said
     assert trials_kept(store) == 3
 
 

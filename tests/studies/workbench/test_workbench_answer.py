@@ -190,9 +190,9 @@ def test_trials_that_say_nothing_are_warned_of() -> None:
     )
     warnings = tuple(map(str, explain(experiment(trials=trials, findings=(GAP,))).findings))
     assert warnings == (
-        "2 trials failed and counted for nothing; the last one: the disk is full",
-        "the server was lost in 1 trial; the last one: it died",
-        "the generator sent up to 7.5 ms late (99%) in 1 trial; response times hold that",
+        "2 trials failed and are not counted; last: the disk is full",
+        "the server was lost in 1 trial; last: it died",
+        "the generator sent up to 7.5 ms late (99%) in 1 trial; response times include that",
         f"workers=1: {GAP}",
     )
     assert explain(experiment()).findings == ()

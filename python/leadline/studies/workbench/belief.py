@@ -146,7 +146,7 @@ def read(trial: Trial, aim: Aim, stalls: Stalls | None = None) -> Reading | None
         busy is not None and len(busy.log_rates) * busy.step_s >= _FULL_PART * measured.seconds
     )
     bound_ms = trial.request.abort_above_ms
-    aborted = measured.aborted and bound_ms is not None
+    aborted = measured.aborted and bound_ms is not None and stalls is None
     return Reading(
         rate_per_s=measured.offered_per_s,
         warm_up_s=measured.warm_up_s,
@@ -438,6 +438,15 @@ class Posterior:
         """Return the same, did the servers never stand still."""
         servers = unpack(self._particles, self._aim.limit_s)
         return self._peaks(replace(servers, stall_rate_per_s=np.zeros(COUNT)))
+
+    @property
+    def stalls_alone(self) -> float:
+        """Probability that stalls bring more responses over the limit than may be, at any rate."""
+        if self._aim.over_frac is None:
+            return 0.0
+        servers, limit_s = unpack(self._particles, self._aim.limit_s), self._aim.limit_s
+        late_s = servers.stall_s * np.exp(-limit_s / servers.stall_s)
+        return float(np.mean(servers.stall_rate_per_s * late_s > self._aim.over_frac))
 
     def _peaks(self, servers: Servers) -> Floats:
         found = log_peak(servers, self._aim, self._run_length_s, self._warm_up_s)

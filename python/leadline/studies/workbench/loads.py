@@ -128,59 +128,25 @@ def _between(share: float, low: tuple[float, float], high: tuple[float, float]) 
     return low[1] + (depth(share) - depth(low[0])) / span * (high[1] - low[1])
 
 
-# Trials that one stall decides: a device or a host that stood still for a moment.
+# Trials that stalls decide: a device or a host that stood still for a moment.
 #
-# A server that a load saturates responds late in most of a window. Where one short stretch takes a
+# A server that a load saturates responds late in most of a window. Where short stretches take a
 # trial over the threshold, and the response in the rest of the window is far below it, the load is
 # not the cause. A search that takes such a trial for a limit never returns (PEERS.md §6).
 
-STRETCH_S = 1.5
-"""A stall and the queue that it leaves are over within this time."""
 CLEAR = 0.5
-"""The rest of the window is below this part of the threshold."""
+"""Without its stalls a trial is below this part of the threshold."""
 _LATE_EXPECTED_MIN = 5.0
 """Requests over the limit in the rest if it were at the threshold; fewer would say little."""
-
-
-@dataclass(frozen=True)
-class Stall:
-    """A stretch of a trial without which it had met the threshold."""
-
-    rate_per_s: float
-    at_s: float
-    """Into the window."""
-    longest_ms: float
-    """Response of the trial."""
-
-
-def deciding_stall(trial: Trial, threshold: Threshold) -> Stall | None:
-    """Return the stall that took a trial over the threshold; None when it was not one alone."""
-    ratio = threshold_ratio(threshold, trial)
-    measured = trial.measured
-    if ratio is None or ratio <= 1 or measured is None or measured.response_ms is None:
-        return None
-    batches = measured.batches
-    part_s = measured.seconds / max(len(batches), 1)
-    if part_s <= 0 or measured.seconds < 2 * STRETCH_S:
-        return None
-    width = math.ceil(STRETCH_S / part_s) + 1
-    waits = [batch.due * batch.mean_ms for batch in batches]
-    starts = range(max(len(batches) - width, 0) + 1)
-    start = max(starts, key=lambda at: sum(waits[at : at + width]))
-    if not is_clear([*batches[:start], *batches[start + width :]], threshold):
-        return None
-    worst = max(range(start, min(start + width, len(batches))), key=lambda at: waits[at])
-    return Stall(
-        rate_per_s=trial.request.rate_per_s,
-        at_s=worst * part_s,
-        longest_ms=measured.response_ms.max,
-    )
-
-
 _SPIKE, _SPIKE_REST = 5.0, 2.5
 """A stall's first part is above so many times the median of the rest, and of its ninth decile."""
 _SPIKE_TAIL = 2.0
 """Times the median: until then the queue that a stall left is not gone."""
+_DRAIN_S, _DRAIN_TIMES = 3.0, 4
+"""A stall that shows by its responses alone is over within this time; the queue after a standstill
+within the same, or so many times as long as that took (a load of 80%)."""
+_STILL_DUE = 20
+"""Requests due in a part in which nothing completed: the server stood still."""
 _PARTS_MIN = 10
 """Fewer parts with requests have no median to stand out from."""
 
@@ -191,6 +157,8 @@ class Stalls:
 
     excess_s: tuple[float, ...]
     """Of each stall: by how much all responses together were longer."""
+    at_s: tuple[float, ...]
+    """Its start, into the window."""
     shortest_s: float
     """A shorter one would not have been seen."""
     rest: tuple[Batch, ...]
@@ -200,30 +168,86 @@ class Stalls:
 def stalls_of(trial: Trial, threshold: Threshold) -> Stalls | None:
     """Return the stalls of a trial; None where it is not far below the threshold without them."""
     measured = trial.measured
-    if trial.state is not TrialState.DONE or measured is None:
+    if trial.state not in (TrialState.DONE, TrialState.ABORTED) or measured is None:
         return None
-    rest, excess_s = list(measured.batches), list[float]()
+    rest, excess_s, at_s = list(measured.batches), list[float](), list[float]()
     part_s = measured.seconds / max(len(rest), 1)
-    longest = math.ceil(2 * STRETCH_S / part_s) + 1
     while True:
         means = sorted(batch.mean_ms for batch in rest if batch.due)
         if len(means) < _PARTS_MIN:
             return None
         usual_ms = means[len(means) // 2]
         spike_ms = max(_SPIKE * usual_ms, _SPIKE_REST * means[9 * len(means) // 10])
-        at = next((at for at, batch in enumerate(rest) if batch.mean_ms > spike_ms), None)
-        if at is None:
+        hit = _next_stall(rest, usual_ms, spike_ms, math.ceil(_DRAIN_S / part_s))
+        if not hit:
             break
-        end = at + 1
-        while end < min(at + longest, len(rest)) and rest[end].mean_ms > _SPIKE_TAIL * usual_ms:
-            end += 1
-        hit = rest[at:end]
-        excess_s.append(sum(each.due * (each.mean_ms - usual_ms) for each in hit) / 1e3)
-        rest[at:end] = [msgspec.structs.replace(each, due=0, mean_ms=0.0) for each in hit]
+        parts = rest[hit.start : hit.stop]
+        at_s.append(hit.start * part_s)
+        excess_s.append(sum(each.due * (each.mean_ms - usual_ms) for each in parts) / 1e3)
+        rest[hit.start : hit.stop] = [_without_requests(each) for each in parts]
     if not is_clear(rest, threshold):
         return None
     shortest_s = math.sqrt(2 * part_s * max(spike_ms - usual_ms, 1e-3) / 1e3)
-    return Stalls(tuple(excess_s), shortest_s, tuple(rest))
+    return Stalls(tuple(excess_s), tuple(at_s), shortest_s, tuple(rest))
+
+
+def _next_stall(parts: Sequence[Batch], usual_ms: float, spike_ms: float, drain: int) -> range:
+    """Return the places of the first stall, which begins with a spike or a standstill."""
+    places = range(len(parts))
+    start = next((at for at in places if parts[at].mean_ms > spike_ms or _still(parts[at])), None)
+    if start is None:
+        return range(0)
+    moved = end = start
+    while end < len(parts) and (
+        _still(parts[end])
+        or (
+            end < moved + max(drain, _DRAIN_TIMES * (moved + 1 - start))
+            and parts[end].mean_ms > _SPIKE_TAIL * usual_ms
+        )
+        or end == start
+    ):
+        moved = end if _still(parts[end]) else moved
+        end += 1
+    if _still(parts[start]) and start and parts[start - 1].mean_ms > _SPIKE_TAIL * usual_ms:
+        start -= 1  # it began within that part
+    return range(start, end)
+
+
+def _without_requests(part: Batch) -> Batch:
+    none = (0,) * len(part.also_over)
+    return msgspec.structs.replace(part, due=0, mean_ms=0.0, over=0, also_over=none)
+
+
+def stood_still(trial: Trial) -> bool:
+    """Whether nothing completed in some part of the window, which is no queue's doing."""
+    return trial.measured is not None and any(_still(part) for part in trial.measured.batches)
+
+
+def _still(part: Batch) -> bool:
+    return part.due >= _STILL_DUE and not part.completed
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """A trial that had met the threshold without its stalls."""
+
+    rate_per_s: float
+    at_s: float
+    """Start of the longest stall, into the window."""
+    longest_ms: float
+    """Response of the trial."""
+
+
+def disturbance(trial: Trial, threshold: Threshold) -> Disturbance | None:
+    """Return what took a trial over the threshold; None where it was not stalls alone."""
+    ratio, measured = threshold_ratio(threshold, trial), trial.measured
+    if ratio is None or ratio <= 1 or measured is None or measured.response_ms is None:
+        return None
+    found = stalls_of(trial, threshold)
+    if found is None or not found.excess_s:
+        return None
+    at_s = max(zip(found.excess_s, found.at_s, strict=True))[1]
+    return Disturbance(trial.request.rate_per_s, at_s, measured.response_ms.max)
 
 
 def is_clear(batches: Sequence[Batch], threshold: Threshold) -> bool:
@@ -243,14 +267,15 @@ def is_clear(batches: Sequence[Batch], threshold: Threshold) -> bool:
     return True
 
 
-def format_stalls(stalls: Sequence[Stall], trials: Iterable[Trial]) -> str:
-    """Write how often trials met a stall that decided them."""
+def format_stalls(trials: Sequence[Trial], threshold: Threshold) -> str:
+    """Write how many stalls stand out of the trials that are clear without them."""
+    found = [each for trial in trials if (each := stalls_of(trial, threshold)) is not None]
+    stalls = sum(len(each.excess_s) for each in found)
     measured_s = sum(trial.measured.seconds for trial in trials if trial.measured is not None)
-    longest_ms = max(stall.longest_ms for stall in stalls)
-    return (
-        f"{len(stalls)} stalls in {measured_s:.3g} s of trials, the longest response "
-        f"{longest_ms:.3g} ms"
-    )
+    stalled = (disturbance(trial, threshold) for trial in trials)
+    longest_ms = max((each.longest_ms for each in stalled if each is not None), default=0.0)
+    number = f"{stalls} stall" if stalls == 1 else f"{stalls} stalls"
+    return f"{number} in {measured_s:.3g} s of trials, longest response {longest_ms:.3g} ms"
 
 
 # From an interval of the response at one load to an interval of the peak rate.

@@ -8,9 +8,11 @@
 3. *Stop* when the posterior's interval of the peak rate of trials of `run_length_s` is within the
    goal. The model carries short trials to that length; it is never just the length of the trial.
 
-A trial far below the peak that one stall decides (`stalls`) is tried again at the same rate; if the
-response is far below the threshold then, the first one counts for nothing. Where stalls come back
-they are the server's own: the interval then holds the rate with them and without.
+A trial far below the peak that stalls decide (`disturbance`) is tried again at the same rate; if
+the response is far below the threshold then, or stalls decide again, neither is the load's doing.
+Where stalls come back they are the server's own: the answer has the rate with them and without.
+Where stalls alone break a percentile, at any rate, loads go where the peak would be without them;
+that is then told, with an interval down to 0, and the verdict is *irregular*.
 
 A device whose response is at its floor until it steps over the threshold has no queue that the
 posterior could know. Where no response lies in between, or a load was seen far below the threshold
@@ -34,12 +36,13 @@ from leadline.studies.workbench.belief import Aim, Floats, Posterior, aims, read
 from leadline.studies.workbench.conversation import Conversation, Ending
 from leadline.studies.workbench.loads import (
     CLEAR,
-    Stall,
+    Disturbance,
     contradiction,
-    deciding_stall,
+    disturbance,
     format_stalls,
     mode_findings,
     stalls_of,
+    stood_still,
     threshold_ratio,
 )
 
@@ -86,7 +89,10 @@ _WIDER = 2.5
 itself than it should be where it does not explain the trials (chosen on 300 servers that stall)."""
 RECURRING_MIN = 2
 """So many stalled trials are no accident."""
-_ASIDE_MAX = 4
+_ALONE_MIN, _ALONE = 0.1, 0.5
+"""Probability that stalls alone break the target: above the first, loads go where the peak would be
+without them; above the second, no rate is the answer."""
+_ASIDE_MAX = 6
 """Beyond, a trial counts as it is: else a server that stalls in each would never be answered."""
 _FLAT, _STEEP = 1.5, 5.0
 _STEP_LOADS_MIN = 6
@@ -108,36 +114,39 @@ class Curve(Conversation):
         ]
         self._start = goal.rate_start_per_s if prior is None else 1.2 * prior.rate_per_s
         self._limit_ms = 1e3 * max(aim.limit_s for aim in aims(goal.threshold))
-        self._stalls: list[Stall] = []
+        self._disturbances: list[Disturbance] = []
 
     def _sets_aside(self, trial: Trial) -> bool:
-        stall = deciding_stall(trial, self.goal.threshold)
-        if stall is None or len(self._stalls) == _ASIDE_MAX or self._is_retry(trial):
+        found = disturbance(trial, self.goal.threshold)
+        if found is None or len(self._disturbances) == _ASIDE_MAX:
             return False
-        if self._overloaded:
-            peak = math.exp(self._quantiles(self._log_peaks())[1])
+        if self._overloaded and not stood_still(trial):
+            peak = math.exp(self._quantiles(self._unstalled_log_peaks())[1])
             if trial.request.rate_per_s > _FAR_BELOW * peak:
                 return False
-        self._stalls.append(stall)
+        self._disturbances.append(found)
         return True
 
-    def _is_retry(self, trial: Trial) -> bool:
-        """Whether a trial repeats the one that was set aside just before."""
-        before = len(self.trials) - 2
-        last = self.aside[-1:] == [before]
-        return last and trial.request.rate_per_s == self.trials[before].request.rate_per_s
+    def _retries(self, place: int) -> bool:
+        """Whether the trial of this place repeats the one before, which was set aside."""
+        first, rate = place - 1, self.trials[place].request.rate_per_s
+        repeated = first in self.aside and self.trials[first].request.rate_per_s == rate
+        return repeated and not self._retries(first)
 
     def _learn(self, trial: Trial) -> None:
-        if len(self.trials) - 1 in self.aside:
-            return
-        ratio = threshold_ratio(self.goal.threshold, trial)
-        if self._is_retry(trial) and ratio is not None:
-            first = self.trials[self.aside[-1]]
-            if ratio > CLEAR:
-                self._stalls.pop()
+        place, threshold = len(self.trials) - 1, self.goal.threshold
+        ratio, again = threshold_ratio(threshold, trial), place in self.aside
+        if self._retries(place):
+            first = self.trials[place - 1]
+            calm = again or ratio is None or ratio <= CLEAR
+            if not calm:
+                self._disturbances.pop()
                 self.aside.pop()
-                self.loads[first.request.rate_per_s].add(first, self.goal.threshold)
-            self._take_in(first, calm=ratio <= CLEAR)
+                self.loads[first.request.rate_per_s].add(first, threshold)
+            if ratio is not None:
+                self._take_in(first, calm=calm)
+        elif again:
+            return  # its retry tells
         self._take_in(trial)
 
     def _take_in(self, trial: Trial, *, calm: bool = True) -> None:
@@ -149,6 +158,16 @@ class Curve(Conversation):
             if reading is not None:
                 posterior.learn(reading)
 
+    def _without_stalls(self, rate_per_s: float) -> list[float]:
+        """Return the threshold ratios at a load, but of trials that stalls took over it."""
+        threshold = self.goal.threshold
+        return [
+            ratio
+            for trial in self.loads[rate_per_s].trials
+            if (ratio := threshold_ratio(threshold, trial)) is not None
+            and (ratio <= 1 or not (stood_still(trial) or disturbance(trial, threshold)))
+        ]
+
     def _is_clear(self, trial: Trial) -> bool:
         ratio = threshold_ratio(self.goal.threshold, trial)
         return ratio is not None and ratio <= CLEAR
@@ -159,9 +178,16 @@ class Curve(Conversation):
             return again
         return self._narrow() if self._overloaded else self._probe()
 
+    def _in_time(self, request: TrialRequest) -> TrialRequest | Ending:
+        decided = super()._in_time(request)
+        if isinstance(decided, Ending) and self._stalls_alone > _ALONE:
+            return Ending(PeakVerdict.IRREGULAR, self._format_stalls())
+        return decided
+
     def _narrow(self) -> TrialRequest | Ending:
         """Answer, or ask where the posterior learns most."""
-        peaks, told = self._log_peaks(), self._told
+        told, alone = self._told, self._stalls_alone
+        peaks = self._log_peaks() if alone < _ALONE_MIN else self._unstalled_log_peaks()
         middle, half = self._quantiles(peaks)[1], self._half
         settled = self._settled
         spent = told >= TRIALS_MAX or self._spent >= SPENT_MAX
@@ -194,7 +220,9 @@ class Curve(Conversation):
     @property
     def _half(self) -> float:
         """Half the width of the posterior's interval, as a fraction."""
-        low, middle, high = self._quantiles(self._log_peaks())
+        alone = self._stalls_alone > _ALONE
+        peaks = self._unstalled_log_peaks() if alone else self._log_peaks()
+        low, middle, high = self._quantiles(peaks)
         return (math.exp(high - middle) - math.exp(low - middle)) / 2
 
     @property
@@ -213,19 +241,24 @@ class Curve(Conversation):
     def _step(self) -> tuple[float, float] | None:
         """Loads on either side of a step: far below the threshold, and the next one, over it.
 
-        There is one where the posterior's whole interval lies below a load seen clear; or, of a
-        device, where all responses are at their floor or many times over the threshold although
-        several loads were tried near the peak. (A server of many workers may look so, while what
-        is expected of it hangs on rare trials that collapse: the posterior counts those.)
+        There is one where the posterior's whole interval (of a device, its median) lies below a
+        load seen clear; or, of a device, where all responses are at their floor or many times over
+        the threshold although several loads were tried near the peak. (A server of many workers may
+        look so, while what is expected of it hangs on rare trials that collapse: the posterior
+        counts those.)
         """
-        ratios = {rate: load.ratio for rate, load in self.loads.items() if load.ratio is not None}
+        ratios = {
+            rate: sum(each) / len(each)
+            for rate in self.loads
+            if (each := self._without_stalls(rate))
+        }
         clear = max((rate for rate, ratio in ratios.items() if ratio <= CLEAR), default=0.0)
         above = [rate for rate, ratio in ratios.items() if ratio > 1 and rate > clear]
         if not clear or not above or any(r > 1 and at < clear for at, r in ratios.items()):
             return None
         floor = _FLAT * min(ratios.values())
         all_or_none = all(ratio <= floor or ratio > _STEEP for ratio in ratios.values())
-        doubted = clear > math.exp(self._quantiles(self._log_peaks())[2])
+        doubted = clear > math.exp(self._quantiles(self._log_peaks())[1 if self.may_step else 2])
         doubted &= not self._knows_two_modes and self._contradiction is None
         many = self.may_step and len(ratios) >= _STEP_LOADS_MIN
         if doubted or (many and all_or_none):
@@ -238,8 +271,10 @@ class Curve(Conversation):
         if over - clear > self.goal.error_frac * (over + clear):
             return self._within_reach(math.sqrt(clear * over), seconds, _ABORT)
         for rate in (clear, over):
-            if len(self.loads[rate].ratios) < _EITHER_SIDE:
+            if len(self._without_stalls(rate)) < _EITHER_SIDE:
                 return self._within_reach(rate, self.goal.run_length_s, _ABORT)
+        if self._stalls_alone > _ALONE:
+            return Ending(PeakVerdict.IRREGULAR, self._format_stalls())
         return Ending(
             PeakVerdict.FOUND,
             f"The response steps over the target between {clear:.6g} and {over:.6g} requests/s, "
@@ -250,32 +285,35 @@ class Curve(Conversation):
         """End the search, unless nothing was seen on this side of what the server survives."""
         if rate_per_s >= self._kills_at:
             return self._lost_ending()
+        if self._stalls_alone > _ALONE:
+            return Ending(PeakVerdict.IRREGULAR, self._format_stalls())
         if len(self.aside) >= RECURRING_MIN:
-            return Ending(PeakVerdict.FOUND, self._told_stalls())
+            return Ending(PeakVerdict.FOUND, self._format_stalls())
         return Ending(
             PeakVerdict.FOUND,
             f"Trials of {self.goal.run_length_s:.6g} s are expected at the threshold at this rate; "
             "shorter ones were carried to that length by the model.",
         )
 
-    def _told_stalls(self) -> str:
-        """Say how often the server stalls, and its rate without."""
-        unstalled = _lower([belief.log_peak_unstalled for _, belief in self._beliefs])
-        without, together = (
-            math.exp(self._quantiles(peaks)[1]) for peaks in (unstalled, self._log_peaks())
+    def _format_stalls(self) -> str:
+        """Write how often the server stalls, and its rate without."""
+        peaks = self._unstalled_log_peaks()
+        without = (
+            f"Peak rate without the stalls {math.exp(self._quantiles(peaks)[1]):.6g} requests/s"
         )
-        return (
-            f"Stalls recur: {format_stalls(self._stalls, self.trials)}. Peak rate without the "
-            f"stalls {without:.6g} requests/s, with them {together:.6g}."
-        )
+        often = format_stalls(self.trials, self.goal.threshold)
+        if self._stalls_alone > _ALONE:
+            return f"Stalls alone miss the target at any rate ({often}). {without}."
+        together = math.exp(self._quantiles(self._log_peaks())[1])
+        return f"Stalls recur ({often}). {without}, with them {together:.6g}."
 
     def _gave_up(self) -> Ending:
         """End a search that costs more than it tells; where trials are of two kinds, say that."""
         found, trials = self._estimate(), f"{len(self.trials)} trials"
         half = None if found is None else found.half_width_frac
         known = "not known" if half is None else f"known to {half:.1%} only"
-        if len(self.aside) >= RECURRING_MIN:
-            return Ending(PeakVerdict.IRREGULAR, self._told_stalls())
+        if len(self.aside) >= RECURRING_MIN or self._stalls_alone > _ALONE:
+            return Ending(PeakVerdict.IRREGULAR, self._format_stalls())
         if self._knows_two_modes or self._contradiction is not None:
             return Ending(
                 PeakVerdict.IRREGULAR,
@@ -330,7 +368,7 @@ class Curve(Conversation):
         """Try a load once more where one stall decided."""
         if not self.aside or self.aside[-1] != len(self.trials) - 1:
             return None
-        return self.trials[-1].request
+        return None if self._retries(len(self.trials) - 1) else self.trials[-1].request
 
     @property
     def _kills_at(self) -> float:
@@ -346,9 +384,10 @@ class Curve(Conversation):
     def _probe(self) -> TrialRequest | Ending:
         """Look for an overload in large steps, upwards."""
         seconds = min(PROBE_S, self.goal.run_length_s)
-        if not self.loads:
+        tried = [*self.loads, *(self.trials[place].request.rate_per_s for place in self.aside)]
+        if not tried:
             return self._request(min(self._start, self.ceiling_per_s), seconds, _PROBE_ABORT)
-        highest = max(self.loads)
+        highest = max(tried)
         capacity = max(
             float(np.quantile(posterior.log_capacity, _CAPACITY_QUANTILE))
             for _, posterior in self._beliefs
@@ -388,6 +427,15 @@ class Curve(Conversation):
         """Posterior of the peak's logarithm, sorted: of two thresholds the lower, quantile-wise."""
         return _lower([belief.log_peak for _, belief in self._beliefs])
 
+    def _unstalled_log_peaks(self) -> Floats:
+        """Return the same, did the server never stand still."""
+        return _lower([belief.log_peak_unstalled for _, belief in self._beliefs])
+
+    @property
+    def _stalls_alone(self) -> float:
+        """Probability that no rate meets the target, for stalls that come at any."""
+        return max(belief.stalls_alone for _, belief in self._beliefs)
+
     def _quantiles(self, peaks: Floats) -> tuple[float, float, float]:
         tail = (1 - self.goal.confidence) / 2
         low, middle, high = np.quantile(peaks, [tail, 0.5, 1 - tail])
@@ -397,8 +445,14 @@ class Curve(Conversation):
         told = self._told
         if told == 0:
             return None
+        alone = self._stalls_alone > _ALONE
         if (step := self._step) is not None:
-            return Interval(sum(step) / 2, *step, told)
+            return Interval(sum(step) / 2, 0.0 if alone else step[0], step[1], told)
+        if alone:
+            _, middle, high = self._quantiles(self._unstalled_log_peaks())
+            return Interval(
+                math.exp(middle), 0.0, math.exp(middle + _WIDER * (high - middle)), told
+            )
         low, middle, high = self._quantiles(self._log_peaks())
         if self._puzzled or not self._settled:
             low, high = (middle + _WIDER * (end - middle) for end in (low, high))
@@ -419,13 +473,14 @@ class Curve(Conversation):
                 after=self._retried(place),
                 **_stalled(self.trials[place]),
             )
-            for place, stall in zip(self.aside, self._stalls, strict=True)
+            for place, stall in zip(self.aside, self._disturbances, strict=True)
         ]
 
     def _retried(self, place: int) -> str:
-        after = self.trials[place + 1 : place + 2]
-        met = bool(after) and self._is_clear(after[0])
-        return "retried at the same rate: target met" if met else "not retried"
+        if place + 1 == len(self.trials) or not self._retries(place + 1):
+            return "not retried"
+        met = self._is_clear(self.trials[place + 1])
+        return f"retried at the same rate: {'target met' if met else 'stalled again'}"
 
     def _modes(self) -> list[Finding]:
         found = mode_findings(self.loads.values())
