@@ -21,10 +21,14 @@ GIB = 2**30
         (100 * GIB, 50 * GIB, 5 * GIB, 45 * GIB),
         (10 * GIB, 5 * GIB, GIB, 4 * GIB),
         (20 * GIB, GIB, GIB, 0),
+        (2 * GIB, 2 * GIB, GIB // 2, GIB * 3 // 2),
+        (300 << 20, 300 << 20, 75 << 20, 225 << 20),
         (2**26, 2**26, GIB, 0),
     ],
 )
-def test_the_floor_is_the_larger_of_two(total: int, free: int, floor: int, capacity: int) -> None:
+def test_the_floor_is_a_share_and_of_small_file_systems_a_quarter(
+    total: int, free: int, floor: int, capacity: int
+) -> None:
     space = Space(total, free)
     assert (space.floor_bytes, space.capacity_bytes) == (floor, capacity)
 

@@ -13,12 +13,19 @@ use crate::error::EngineError;
 
 const FLOOR_FRAC: f64 = 0.05;
 const FLOOR_BYTES: u64 = 1 << 30;
+const SMALL_SHARE: u64 = 4;
+const SMALL_BYTES: u64 = 256 << 20;
 
 /// Total, free and floor of a file system, in bytes.
 fn room_of(file: impl AsFd) -> io::Result<(u64, u64, u64)> {
     let facts = fstatvfs(file)?;
     let (total, free) = (facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize);
-    Ok((total, free, ((total as f64 * FLOOR_FRAC) as u64).max(FLOOR_BYTES)))
+    Ok((total, free, floor_of(total)))
+}
+
+fn floor_of(total: u64) -> u64 {
+    let small = if total >= SMALL_BYTES { total / SMALL_SHARE } else { FLOOR_BYTES };
+    ((total as f64 * FLOOR_FRAC) as u64).max(small.min(FLOOR_BYTES))
 }
 
 /// Bytes above the floor where an open file lies.
@@ -63,7 +70,7 @@ fn require_room(directory: &Directory, needed: u64) -> Result<(), EngineError> {
     }
     Err(EngineError::target(format!(
         "{shown}: too little free space: {needed} bytes needed, {free} of {total} free, of which {floor} \
-        must stay free (the larger of 5% and 1 GiB); {} bytes are missing: free them or give \
+        must stay free (5%, at least 1 GiB or a quarter); {} bytes are missing: free them or give \
         another directory",
         needed + floor - free.min(needed + floor)
     )))
@@ -73,6 +80,16 @@ fn require_room(directory: &Directory, needed: u64) -> Result<(), EngineError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_small_file_system_keeps_a_quarter_free_and_a_tiny_one_takes_nothing() {
+        let gib = 1 << 30;
+        for (total, floor) in
+            [(100 * gib, 5 * gib), (10 * gib, gib), (2 * gib, gib / 2), (gib / 8, gib)]
+        {
+            assert_eq!(floor_of(total), floor, "{total}");
+        }
+    }
 
     #[test]
     fn directories_on_one_file_system_share_its_room_above_the_floor() {

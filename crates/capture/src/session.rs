@@ -151,7 +151,9 @@ fn room_for(file: &File, text: &[u8], left: &mut u64) -> io::Result<()> {
         *left = usable_bytes(file)?.min(ROOM_LOOK_BYTES);
     }
     *left = left.checked_sub(bytes).ok_or_else(|| {
-        io::Error::other("the disk has no more room above its floor (the larger of 5% and 1 GiB)")
+        io::Error::other(
+            "the disk has no more room above its floor (5%, at least 1 GiB or a quarter)",
+        )
     })?;
     Ok(())
 }

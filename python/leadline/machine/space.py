@@ -13,6 +13,9 @@ from leadline.units import format_bytes
 
 FLOOR_FRAC = 0.05
 FLOOR_BYTES = 2**30
+SMALL_SHARE, SMALL_BYTES = 4, 256 << 20
+"""Of one below 4 GiB this part stays free; one below 256 MiB has no room to measure in."""
+FLOOR = "5%, at least 1 GiB or a quarter"
 _BOOKS_SHARE = 64
 """A file system keeps less than such a part of a file's size in books about it."""
 USEFUL_BYTES = 2**20
@@ -28,8 +31,9 @@ class Space(msgspec.Struct, frozen=True):
 
     @property
     def floor_bytes(self) -> int:
-        """What must stay free: the larger of 5% of the file system and 1 GiB."""
-        return max(int(self.total_bytes * FLOOR_FRAC), FLOOR_BYTES)
+        """What must stay free: 5% of the file system, and at least 1 GiB or a quarter of it."""
+        small = self.total_bytes // SMALL_SHARE if self.total_bytes >= SMALL_BYTES else FLOOR_BYTES
+        return max(int(self.total_bytes * FLOOR_FRAC), min(FLOOR_BYTES, small))
 
     @property
     def capacity_bytes(self) -> int:
@@ -89,9 +93,9 @@ def keep_floor(
     if space.free_bytes >= space.floor_bytes - layout_bytes // _BOOKS_SHARE:
         return
     raise TargetRefused(
-        f"{shown}: somebody else writes to this file system: while Leadline laid out its data, "
+        f"{shown}: another process writes to this file system: while Leadline laid out its data, "
         f"{format_bytes(space.free_bytes)} of {format_bytes(space.total_bytes)} were left free, "
-        f"and {format_bytes(space.floor_bytes)} must stay free (the larger of 5% and 1 GiB); the "
+        f"and {format_bytes(space.floor_bytes)} must stay free ({FLOOR}); the "
         f"layout was stopped and is removed: free some space, or {advice}"
     )
 
@@ -135,5 +139,5 @@ def require_room(
     raise TargetRefused(
         f"{shown}: too little free space: {format_bytes(space.free_bytes)} of "
         f"{format_bytes(space.total_bytes)} free, {format_bytes(needed_bytes)} needed, and "
-        f"{format_bytes(space.floor_bytes)} must stay free (the larger of 5% and 1 GiB); {rest}"
+        f"{format_bytes(space.floor_bytes)} must stay free ({FLOOR}); {rest}"
     )

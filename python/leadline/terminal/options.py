@@ -96,7 +96,7 @@ MaxBytes = Annotated[
         metavar="SIZE",
         help="Most data to lay out on the target, what lies there at one time; requests write "
         "over it again and again: --max-written limits that.  [default: all but 5% of the file "
-        "system, at least 1 GiB]",
+        "system, at least 1 GiB or a quarter]",
     ),
 ]
 MaxWritten = Annotated[
@@ -232,7 +232,7 @@ def capped(access: Access, cache_limit: int | None) -> Access:
 
 
 def given_access(context: typer.Context) -> frozenset[str]:
-    """Return the names of the options of access that somebody gave."""
+    """Return the names of the options of access that the user gave."""
     sources = {name: context.get_parameter_source(name) for name in ACCESS_OPTIONS}
     return frozenset(name for name, it in sources.items() if it and it.name != "DEFAULT")
 
@@ -248,7 +248,7 @@ Ref = Annotated[
 ]
 
 
-def tell_in_vain(context: typer.Context, began: Mapping[str, tuple[bool, str]]) -> None:
+def print_ignored_options(context: typer.Context, began: Mapping[str, tuple[bool, str]]) -> None:
     """Say which options were given in vain: what is resumed keeps those that it began with.
 
     Args:

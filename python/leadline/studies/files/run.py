@@ -95,7 +95,7 @@ _LEAST_S = 0.5
 
 
 class FilesOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wants to know."""
+    """What the user wants to know."""
 
     system: str
     cells: tuple[FilesCell, ...]
@@ -311,8 +311,8 @@ def _room(study: _Study, tests: FileTests, least_bytes: int) -> tuple[list[Files
     raise TargetRefused(
         f"{start.directories[0]}: there is room for files of {format_bytes(room_bytes)} at most, "
         f"and {format_bytes(least_bytes)} are needed (raw device and images included; 5% of the "
-        "disk, at least 1 GiB, stay free): free some space, ask for a smaller --file-size or fewer "
-        "--filesystems, or raise --max-bytes where that is the limit"
+        "disk, at least 1 GiB or a quarter, stay free): free some space, ask for a smaller "
+        "--file-size or fewer --filesystems, or raise --max-bytes where that is the limit"
     )
 
 
@@ -344,7 +344,7 @@ def _rate(result: FileTestResult, test: int) -> float:
 
 
 class PlainFiles(Study[DirectoryTests, FilesStart, FilesStudy | None]):
-    """File tests as somebody asked for them, begun or gone on with."""
+    """File tests as requested, begun or gone on with."""
 
     records = FILES
 
