@@ -49,7 +49,8 @@ COMMANDS = {
     "report": "Draw what is stored as one self-contained page.",
     "systems": "List stored studies, newest first.",
     "show": "Show a stored study or point.",
-    "export": "Export points or trials as JSON, CSV, Parquet or Arrow.",
+    "export": "Export points or trials as data, or a study as a bundle.",
+    "import": "Import studies from bundles or other stores.",
     "rm": "Remove studies from the store, with their points.",
     "sims": "List the simulated systems.",
     "explain": "Explain a warning: meaning, detection, remedy.",
@@ -68,6 +69,7 @@ _MODULES = {
     "peak": "studies.workbench.command",
     "surface": "studies.workbench.surface.command",
     "characterize": "studies.application.command",
+    "import": "commands.import_studies",
 }
 """Modules of commands where they are not `studies.NAME.command`."""
 _OWN = ("report", "systems", "show", "export", "rm", "sims", "explain", "doctor")

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from leadline.engine import Target, host_facts, preflight, target_facts
 from leadline.machine.build import version_words
+from leadline.machine.resources import hides_damon
 from leadline.machine.space import room_of
 from leadline.record.finding import Finding
 from leadline.record.wording import format_count
@@ -67,9 +68,11 @@ def _place(target: Target, facts: dict[str, Any]) -> list[str]:
 
 
 def _findings(found: tuple[Finding, ...]) -> Text:
-    if not found:
-        return Text("  nothing that Leadline knows of")
     lines = [f"  {'note' if each.is_note else 'warning'}: {each}" for each in found]
+    if not found:
+        lines.append("  nothing that Leadline knows of")
+    if hides_damon():
+        lines.append("  not checked: idle page reclaim (DAMON), whose state only root may read")
     return Text("\n".join(lines))
 
 

@@ -10,7 +10,9 @@ import typer
 from leadline.engine import TargetRefused
 from leadline.outputs import write_whole
 from leadline.store import FORMATS, export_rows
+from leadline.store.bundle import make_bundle
 from leadline.studies.registry import KINDS, find_study
+from leadline.terminal.bundles import SUFFIX
 from leadline.terminal.context import Context
 from leadline.terminal.options import with_output
 from leadline.terminal.talk import put_bytes, talk
@@ -29,20 +31,27 @@ def command(
     output: Path | None = None,
     format: Annotated[  # noqa: A002 - the option's name
         str | None,
-        typer.Option(metavar="json|csv|parquet|arrow", help="Default: by FILE's ending."),
+        typer.Option(metavar="json|csv|parquet|arrow|leadline", help="Default: by FILE's ending."),
     ] = None,
 ) -> None:
-    """Export points or trials as JSON, CSV, Parquet or Arrow.
+    """Export points or trials as data, or a study as a bundle.
+
+    FILE.leadline holds the study and those it is about: `leadline import` takes it on another
+    machine, and compare, predict, report and show take it in place of a name.
 
     Example: leadline export 3f2a5b58 -o points.csv
     """
     own: Context = context.obj
     store = own.read_store()
     chosen = format or (output.suffix.lstrip(".") if output else "json")
-    if chosen not in FORMATS:
-        raise typer.BadParameter(f"{chosen!r} is not one of {', '.join(FORMATS)}")
+    bundle = SUFFIX.removeprefix(".")
+    if chosen not in {*FORMATS, bundle}:
+        raise typer.BadParameter(f"{chosen!r} is not one of {', '.join([*FORMATS, bundle])}")
     found = find_study(store, survey)
-    data = export_rows(KINDS[found.kind].rows(store, found.start.study_id), chosen)
+    if chosen == bundle:
+        data = make_bundle(store, found.start.study_id)
+    else:
+        data = export_rows(KINDS[found.kind].rows(store, found.start.study_id), chosen)
     if output is None:
         put_bytes(data)
         return

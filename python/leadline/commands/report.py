@@ -12,6 +12,7 @@ from leadline.record.wording import format_count
 from leadline.store import Store
 from leadline.studies.registry import KINDS, find_study
 from leadline.studies.survey.text import StoredSurvey
+from leadline.terminal.bundles import imported
 from leadline.terminal.context import Context
 from leadline.terminal.options import Force, require_new
 from leadline.terminal.talk import talk
@@ -54,6 +55,7 @@ def command(
     Example: leadline report data -o page.html
     """
     own: Context = context.obj
+    survey = survey and imported(own, survey)
     store = own.read_store()
     if every:
         if survey is not None or beside or charts is not None:

@@ -12,6 +12,7 @@ from leadline.record.survey import SURVEY
 from leadline.store import Store, Stored, StoredItem, StoreError
 from leadline.studies.measurement.text import measurement_document, render_measurement
 from leadline.studies.registry import KINDS, find_study
+from leadline.terminal.bundles import imported
 from leadline.terminal.context import Context
 from leadline.terminal.options import Json
 from leadline.terminal.talk import put_json, show
@@ -49,6 +50,7 @@ def command(
     if iops and not curves:
         raise typer.BadParameter("--iops goes with --curves")
     own: Context = context.obj
+    ref = imported(own, ref)
     store = own.read_store()
     try:
         found = find_study(store, ref)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self
 
@@ -17,6 +18,10 @@ class Stored(Generic[S_co, A_co]):
     status: Status
     answer: A_co | None
     """None while it runs."""
+
+
+Row = dict[str, Any]
+"""Of a table, by column, without the number that orders it in its own store."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,17 @@ class Store(Keeper, Protocol):
 
         Raises:
             StoreError: it was never begun, or another study is about it and must go first.
+
+        """
+
+    def rows_of(self, study_id: str) -> tuple[Row, Sequence[Row]]:
+        """Return the row of a study and those of its items, as another store takes them."""
+
+    def take(self, study: Row, rows: Sequence[Row]) -> bool:
+        """Store the rows of a study; false where one of this id is stored already.
+
+        Raises:
+            StoreError: its parent is not stored.
 
         """
 

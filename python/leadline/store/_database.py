@@ -72,6 +72,32 @@ class Database:
         """Let go of the connections."""
         self._engine.dispose()
 
+    @classmethod
+    def of_bytes(cls, data: bytes, shown: str) -> Self:
+        """Open what `serialized` returned, in memory; `shown` is where it came from."""
+        own = cls(_NOTHING)
+        own._shown = shown
+        with own._raw() as connection:
+            connection.deserialize(data)
+        own._prepare()
+        return own
+
+    def serialized(self) -> bytes:
+        """Return a database that is in memory, as a file of SQLite would hold it."""
+        with self._raw() as connection:
+            return connection.serialize()
+
+    @contextmanager
+    def _raw(self) -> Iterator[sqlite3.Connection]:
+        pooled = self._engine.raw_connection()
+        try:
+            assert isinstance(pooled.driver_connection, sqlite3.Connection)  # noqa: S101 - in memory
+            yield pooled.driver_connection
+        except sqlite3.Error as error:
+            raise self._damaged(str(error)) from error
+        finally:
+            pooled.close()
+
     def __enter__(self) -> Self:
         """Return the store itself."""
         return self

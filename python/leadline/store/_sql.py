@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, select, update
 
 from leadline.record.kinds import KINDS
 from leadline.record.study import A_co, Answer, Item, Records, S_co, Status, StudyStart, Summary
-from leadline.store._base import Stored, StoredItem
+from leadline.store._base import Row, Stored, StoredItem
 from leadline.store._database import Database, encode
 from leadline.store._tables import items, studies
 from leadline.store.errors import NotStored, StoreError, UpdateFinishedError
@@ -164,6 +164,25 @@ class SqlStore(Database):
             rows = connection.execute(query.order_by(studies.c.sequence.desc())).mappings().all()
         return tuple(Summary(**(dict(row) | {"status": Status(row["status"])})) for row in rows)
 
+    def rows_of(self, study_id: str) -> tuple[Row, Sequence[Row]]:
+        """Return the row of a study and those of its items, as another store takes them."""
+        study = select(studies).where(studies.c.id == study_id)
+        own = select(items).where(items.c.study == study_id).order_by(items.c.sequence)
+        with self._transaction() as connection:
+            row = connection.execute(study).mappings().one()
+            rows = connection.execute(own).mappings().all()
+        return _unnumbered(row), [_unnumbered(each) for each in rows]
+
+    def take(self, study: Row, rows: Sequence[Row]) -> bool:
+        """Store the rows of a study; false where one of this id is stored already."""
+        with self._transaction() as connection:
+            if _locked(connection, study["id"]) is not None:
+                return False
+            connection.execute(studies.insert().values(study))
+            if rows:
+                connection.execute(items.insert(), rows)
+        return True
+
     def item(self, ref: str) -> StoredItem:
         """Return an item by its id or an unambiguous beginning of it."""
         query = select(items, studies.c.kind).join_from(items, studies)
@@ -205,6 +224,10 @@ class SqlStore(Database):
             f"no {KINDS[0].said} or system {ref!r} in {self._shown}; it holds the systems: "
             f"{', '.join(found) or 'none yet'} (`leadline systems` lists all)"
         )
+
+
+def _unnumbered(row: RowMapping) -> Row:
+    return {name: value for name, value in row.items() if name != "sequence"}
 
 
 def _locked(connection: Connection, study_id: str) -> Any:

@@ -23,6 +23,7 @@ from leadline.studies.comparison.run import (
 )
 from leadline.studies.comparison.text import junit_xml, markdown, render_comparison
 from leadline.studies.measurement.command import read_workload
+from leadline.terminal.bundles import imported
 from leadline.terminal.context import Context
 from leadline.terminal.options import (
     Force,
@@ -157,6 +158,7 @@ def command(
 
     Example: leadline compare old new --fail-if slower=5%
     """
+    surveys = [imported(context.obj, each) for each in surveys]
     if application is not None:
         _require_alone(workload, price, fail_if, *files, named=named, measure=measure)
         _by_application(

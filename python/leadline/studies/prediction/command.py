@@ -28,6 +28,7 @@ from leadline.studies.application.command import answer
 from leadline.studies.measurement.command import FioFile, read_file, read_workload
 from leadline.studies.prediction.text import Predicted, render_predictions
 from leadline.studies.survey.study import load_survey
+from leadline.terminal.bundles import imported
 from leadline.terminal.context import Context
 from leadline.terminal.options import Json, Ref, with_output
 from leadline.terminal.talk import put_json, show, talk
@@ -88,13 +89,11 @@ def command(
     typed = [",".join(words)] if words else []
     asked = [(text, read_workload(text)) for text in [*typed, *(workload or ())]]
     own: Context = context.obj
+    survey = imported(own, survey)
     _require_output(output)
     if application is not None:
         if asked or named or fio:
-            raise typer.BadParameter(
-                "an application is predicted by itself: leave out --workload, --fio and --named, "
-                "or --application"
-            )
+            raise typer.BadParameter(ALONE)
         store = own.read_store()
         fitted = Predictor(*load_survey(store, survey), model=model, extrapolate=extrapolate)
         answer(store, fitted, application, json=json, output=output)
@@ -109,6 +108,12 @@ def command(
         talk(f"wrote {output}")
     if not found.predictions:
         raise typer.Exit(PredictionRefused.exit_code)
+
+
+ALONE = (
+    "an application is predicted by itself: leave out --workload, --fio and --named, or "
+    "--application"
+)
 
 
 def _require_output(path: Path | None) -> None:
