@@ -26,8 +26,8 @@ from leadline.servers import run_trial
 from leadline.servers.storage import _stalled_in
 from leadline.studies.workbench.belief import MODEL_SD_LOG, Posterior, aims, read
 from leadline.studies.workbench.loads import (
-    disturbance,
     is_clear,
+    stalled_trial,
     stalls_of,
     stood_still,
     threshold_ratio,
@@ -96,7 +96,7 @@ def one_trial(rate_per_s: float, threshold: Threshold = MEAN) -> Trial:
 @pytest.mark.parametrize("place", [0, 1, 4])
 def test_one_stalled_trial_is_retried_and_changes_no_answer(place: int) -> None:
     peak, trials = searched(lambda at: at == place)
-    if disturbance(trials[place], MEAN) is None:
+    if stalled_trial(trials[place], MEAN) is None:
         assert (threshold_ratio(MEAN, trials[place]) or 0) > 2, "it was an overload anyway"
         return
     assert peak.disturbed == (place,)
@@ -231,14 +231,14 @@ def test_a_server_that_stalls_in_every_trial_is_answered() -> None:
 def test_a_saturated_trial_is_no_stall() -> None:
     trial = one_trial(500.0)
     assert (threshold_ratio(MEAN, trial) or 0) > 1
-    assert disturbance(trial, MEAN) is None
+    assert stalled_trial(trial, MEAN) is None
 
 
 def test_a_stall_is_told_with_its_place_and_its_longest_response() -> None:
     calm = one_trial(60.0)
-    assert disturbance(calm, MEAN) is None
+    assert stalled_trial(calm, MEAN) is None
     late = stalled(calm)
-    found = disturbance(late, MEAN)
+    found = stalled_trial(late, MEAN)
     assert found is not None
     assert late.measured is not None
     assert late.measured.response_ms is not None

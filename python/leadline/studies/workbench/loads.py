@@ -228,7 +228,7 @@ def _still(part: Batch) -> bool:
 
 
 @dataclass(frozen=True)
-class Disturbance:
+class StalledTrial:
     """A trial that had met the threshold without its stalls."""
 
     rate_per_s: float
@@ -238,7 +238,7 @@ class Disturbance:
     """Response of the trial."""
 
 
-def disturbance(trial: Trial, threshold: Threshold) -> Disturbance | None:
+def stalled_trial(trial: Trial, threshold: Threshold) -> StalledTrial | None:
     """Return what took a trial over the threshold; None where it was not stalls alone."""
     ratio, measured = threshold_ratio(threshold, trial), trial.measured
     if ratio is None or ratio <= 1 or measured is None or measured.response_ms is None:
@@ -247,7 +247,7 @@ def disturbance(trial: Trial, threshold: Threshold) -> Disturbance | None:
     if found is None or not found.excess_s:
         return None
     at_s = max(zip(found.excess_s, found.at_s, strict=True))[1]
-    return Disturbance(trial.request.rate_per_s, at_s, measured.response_ms.max)
+    return StalledTrial(trial.request.rate_per_s, at_s, measured.response_ms.max)
 
 
 def is_clear(batches: Sequence[Batch], threshold: Threshold) -> bool:
@@ -272,7 +272,7 @@ def format_stalls(trials: Sequence[Trial], threshold: Threshold) -> str:
     found = [each for trial in trials if (each := stalls_of(trial, threshold)) is not None]
     stalls = sum(len(each.excess_s) for each in found)
     measured_s = sum(trial.measured.seconds for trial in trials if trial.measured is not None)
-    stalled = (disturbance(trial, threshold) for trial in trials)
+    stalled = (stalled_trial(trial, threshold) for trial in trials)
     longest_ms = max((each.longest_ms for each in stalled if each is not None), default=0.0)
     number = f"{stalls} stall" if stalls == 1 else f"{stalls} stalls"
     return f"{number} in {measured_s:.3g} s of trials, longest response {longest_ms:.3g} ms"

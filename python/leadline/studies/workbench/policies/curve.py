@@ -8,7 +8,7 @@
 3. *Stop* when the posterior's interval of the peak rate of trials of `run_length_s` is within the
    goal. The model carries short trials to that length; it is never just the length of the trial.
 
-A trial far below the peak that stalls decide (`disturbance`) is tried again at the same rate; if
+A trial far below the peak that stalls decide (`stalled_trial`) is tried again at the same rate; if
 the response is far below the threshold then, or stalls decide again, neither is the load's doing.
 Where stalls come back they are the server's own: the answer has the rate with them and without.
 Where stalls alone break a percentile, at any rate, loads go where the peak would be without them;
@@ -34,13 +34,14 @@ from leadline.record.finding import Finding
 from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
 from leadline.studies.workbench.belief import Aim, Floats, Posterior, aims, read
 from leadline.studies.workbench.conversation import Conversation, Ending
+from leadline.studies.workbench.crossing import crossing, response_ln
 from leadline.studies.workbench.loads import (
     CLEAR,
-    Disturbance,
+    StalledTrial,
     contradiction,
-    disturbance,
     format_stalls,
     mode_findings,
+    stalled_trial,
     stalls_of,
     stood_still,
     threshold_ratio,
@@ -97,6 +98,8 @@ _ASIDE_MAX = 6
 _FLAT, _STEEP = 1.5, 5.0
 _STEP_LOADS_MIN = 6
 """Of so many loads, most near the peak, a queue's response would have risen at some."""
+_BESIDE_LN = 0.12
+"""Once trials beside the threshold tell where it is crossed, further ones are so near."""
 _EITHER_SIDE = 2
 """Trials at a load that is to bound the rate by itself."""
 _FAR_BELOW = 0.7
@@ -114,17 +117,17 @@ class Curve(Conversation):
         ]
         self._start = goal.rate_start_per_s if prior is None else 1.2 * prior.rate_per_s
         self._limit_ms = 1e3 * max(aim.limit_s for aim in aims(goal.threshold))
-        self._disturbances: list[Disturbance] = []
+        self._stalled_trials: list[StalledTrial] = []
 
     def _sets_aside(self, trial: Trial) -> bool:
-        found = disturbance(trial, self.goal.threshold)
-        if found is None or len(self._disturbances) == _ASIDE_MAX:
+        found = stalled_trial(trial, self.goal.threshold)
+        if found is None or len(self._stalled_trials) == _ASIDE_MAX:
             return False
         if self._overloaded and not stood_still(trial):
             peak = math.exp(self._quantiles(self._unstalled_log_peaks())[1])
             if trial.request.rate_per_s > _FAR_BELOW * peak:
                 return False
-        self._disturbances.append(found)
+        self._stalled_trials.append(found)
         return True
 
     def _retries(self, place: int) -> bool:
@@ -140,7 +143,7 @@ class Curve(Conversation):
             first = self.trials[place - 1]
             calm = again or ratio is None or ratio <= CLEAR
             if not calm:
-                self._disturbances.pop()
+                self._stalled_trials.pop()
                 self.aside.pop()
                 self.loads[first.request.rate_per_s].add(first, threshold)
             if ratio is not None:
@@ -165,7 +168,7 @@ class Curve(Conversation):
             ratio
             for trial in self.loads[rate_per_s].trials
             if (ratio := threshold_ratio(threshold, trial)) is not None
-            and (ratio <= 1 or not (stood_still(trial) or disturbance(trial, threshold)))
+            and (ratio <= 1 or not (stood_still(trial) or stalled_trial(trial, threshold)))
         ]
 
     def _is_clear(self, trial: Trial) -> bool:
@@ -189,28 +192,52 @@ class Curve(Conversation):
         told, alone = self._told, self._stalls_alone
         peaks = self._log_peaks() if alone < _ALONE_MIN else self._unstalled_log_peaks()
         middle, half = self._quantiles(peaks)[1], self._half
-        settled = self._settled
+        beside, crossed = self._crossing, self._crossed
+        settled = crossed or self._settled
         spent = told >= TRIALS_MAX or self._spent >= SPENT_MAX
-        if (step := self._step) is not None and not spent:
+        if (step := self._step) is not None and not spent and not crossed:
             return self._bisect(*step)
         if self._highest_held == 0.0 and (settled or spent):
             # The model would have a peak anywhere; one that holds must have been seen.
             seconds = min(SHORT_S, self.goal.run_length_s)
             return self._within_reach(min(self.loads) / _STEP_DOWN, seconds, _ABORT)
         if settled:
-            return self._contradicted() if self._puzzled else self._found(math.exp(middle))
+            puzzled = self._puzzled and not crossed
+            return self._contradicted() if puzzled else self._found(math.exp(middle))
         if spent:
             return self._gave_up()
         capacity = max(np.median(posterior.log_capacity) for _, posterior in self._beliefs)
         rate = _OVERLOAD * math.exp(float(capacity))
-        near = rate <= OVERLOAD_FAR * math.exp(middle)
+        near = rate <= OVERLOAD_FAR * math.exp(middle) and beside is None
         if told % _OVERLOAD_EVERY == 0 and told >= TRIALS_MIN and near:
             return self._within_reach(rate, min(OVERLOAD_S, self.goal.run_length_s), _DEEP_ABORT)
         random = np.random.default_rng([self.seed, len(self.trials)])
         rate = math.exp(float(np.quantile(peaks, random.uniform(*_QUANTILES))))
+        if beside is not None:
+            rate = beside.value * math.exp(random.uniform(-_BESIDE_LN, _BESIDE_LN))
         rate = max(rate, _HELD_PART * self._highest_held)
         seconds = min(SHORT_S if half > WIDE_FRAC else LONG_S, self.goal.run_length_s)
         return self._within_reach(rate, seconds, _ABORT)
+
+    @property
+    def _crossing(self) -> Interval | None:
+        """The peak of a device from trials beside it alone; None while they do not tell."""
+        if not self.may_step or self._stalls_alone > _ALONE:
+            return None
+        points = [
+            (math.log(trial.request.rate_per_s), response)
+            for trial in self._counted()
+            if not stood_still(trial)
+            and (response := response_ln(self.goal.threshold, trial, self.run_length_s)) is not None
+        ]
+        return crossing(points, self.goal.confidence)
+
+    @property
+    def _crossed(self) -> bool:
+        """Whether trials beside the threshold tell the peak as well as was asked."""
+        beside = self._crossing
+        half = None if beside is None else beside.half_width_frac
+        return half is not None and half <= self.goal.error_frac
 
     @property
     def _told(self) -> int:
@@ -289,6 +316,9 @@ class Curve(Conversation):
             return Ending(PeakVerdict.IRREGULAR, self._format_stalls())
         if len(self.aside) >= RECURRING_MIN:
             return Ending(PeakVerdict.FOUND, self._format_stalls())
+        if (beside := self._crossing) is not None and self._crossed:
+            trials = f"{beside.n} trials within 25% of this rate"
+            return Ending(PeakVerdict.FOUND, f"The response crosses the target among {trials}.")
         return Ending(
             PeakVerdict.FOUND,
             f"Trials of {self.goal.run_length_s:.6g} s are expected at the threshold at this rate; "
@@ -445,6 +475,8 @@ class Curve(Conversation):
         told = self._told
         if told == 0:
             return None
+        if (beside := self._crossing) is not None:
+            return beside
         alone = self._stalls_alone > _ALONE
         if (step := self._step) is not None:
             return Interval(sum(step) / 2, 0.0 if alone else step[0], step[1], told)
@@ -473,7 +505,7 @@ class Curve(Conversation):
                 after=self._retried(place),
                 **_stalled(self.trials[place]),
             )
-            for place, stall in zip(self.aside, self._disturbances, strict=True)
+            for place, stall in zip(self.aside, self._stalled_trials, strict=True)
         ]
 
     def _retried(self, place: int) -> str:

@@ -1,0 +1,96 @@
+"""Where a device's response crosses its target, on known truth that no model made."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import msgspec
+import pytest
+
+from leadline.record.workbench import (
+    Batch,
+    Measured,
+    ResponseMs,
+    Threshold,
+    Trial,
+    TrialRequest,
+    TrialState,
+)
+from leadline.studies.workbench.crossing import TRIALS_MIN, Point, crossing, response_ln
+
+TRUE_PER_S = 60_000.0
+
+
+def drawn(seed: int, slope: float, scatter: float, together: float, count: int) -> list[Point]:
+    """Trials beside the crossing whose errors are log-normal and follow each other."""
+    chance = random.Random(seed)
+    error, points = chance.gauss(0, scatter), list[Point]()
+    for _ in range(count):
+        x = chance.uniform(-0.15, 0.15)
+        error = together * error + math.sqrt(1 - together**2) * chance.gauss(0, scatter)
+        # The expected response is at the threshold, not its median.
+        points.append((math.log(TRUE_PER_S) + x, slope * x + error - scatter**2 / 2))
+    return points
+
+
+@pytest.mark.parametrize("slope", [4.0, 12.0])
+@pytest.mark.parametrize(("scatter", "together"), [(0.1, 0.0), (0.3, 0.0), (0.3, 0.5)])
+def test_the_interval_holds_the_truth(slope: float, scatter: float, together: float) -> None:
+    found = [crossing(drawn(seed, slope, scatter, together, 12), 0.95) for seed in range(200)]
+    known = [each for each in found if each is not None]
+    assert len(known) >= 120
+    assert sum(each.covers(TRUE_PER_S) for each in known) >= 0.95 * len(known)
+    halves = [each.half_width_frac for each in known]
+    assert all(half is not None and half >= 0.049 for half in halves)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        drawn(1, 8.0, 0.1, 0.0, TRIALS_MIN - 1),
+        [(x, y + 3) for x, y in drawn(1, 8.0, 0.1, 0.0, 12)],  # all over the threshold
+        [(x, -y) for x, y in drawn(1, 8.0, 0.1, 0.0, 12)],  # falls with the load
+        drawn(1, 0.0, 0.3, 0.0, 12),
+        [(11.0, y) for _, y in drawn(1, 8.0, 0.1, 0.0, 12)],
+        [],
+    ],
+)
+def test_without_a_slope_or_two_sides_there_is_no_crossing(points: list[Point]) -> None:
+    assert crossing(points, 0.95) is None
+
+
+def test_trials_far_from_the_threshold_have_no_part_in_it() -> None:
+    beside = drawn(2, 8.0, 0.1, 0.0, 10)
+    far = [(math.log(4000.0), -6.0), (math.log(150_000.0), 4.0), (math.log(30_000.0), -1.0)]
+    assert crossing([*beside, *far], 0.95) == crossing(beside, 0.95)
+
+
+def trial(over: int, seconds: float = 20.0, mean_ms: float = 2.0) -> Trial:
+    response = ResponseMs(mean=mean_ms, p50=2, p90=3, p95=3, p99=4, p99_9=6, max=9)
+    measured = Measured(
+        seconds=seconds,
+        warm_up_s=1.0,
+        due=20_000,
+        unanswered=0,
+        failed=0,
+        completed_per_s=1000.0,
+        response_ms=response,
+        batches=(Batch(due=20_000, mean_ms=mean_ms, over=over, completed=20_000),),
+        aborted=False,
+    )
+    request = TrialRequest(rate_per_s=1000.0, seconds=20.0)
+    return Trial(
+        order=0, request=request, seed=1, state=TrialState.DONE, cost_s=21.0, measured=measured
+    )
+
+
+def test_a_response_is_its_share_of_late_requests_or_its_mean_over_what_is_allowed() -> None:
+    p99 = Threshold(percentile=0.99, limit_ms=5.0)
+    assert response_ln(p99, trial(200), 20.0) == pytest.approx(0.0, abs=0.01)
+    assert response_ln(p99, trial(400), 20.0) == pytest.approx(math.log(2), abs=0.01)
+    both = Threshold(mean_ms=1.0, percentile=0.99, limit_ms=5.0)
+    assert response_ln(both, trial(200), 20.0) == pytest.approx(math.log(2), abs=0.01)
+    assert response_ln(p99, trial(200, seconds=10.0), 20.0) is None
+    cut = msgspec.structs.replace(trial(200), state=TrialState.ABORTED)
+    assert response_ln(p99, cut, 20.0) is None
