@@ -59,6 +59,8 @@ packages:
 
 demo: build
 	@mkdir -p $(DEMO)
+	@# `man leadline` finds them once $(BIN) is in PATH.
+	@$(BIN)/python release/man_pages.py $(VENV)/share/man/man1
 	@bench/demo $(BIN)/leadline $(DEMO)
 
 # Every part below, two at a time (tests/run.py says in which order); what it prints last is the

@@ -10,6 +10,7 @@ what it starts first is pip.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -165,7 +166,10 @@ def tell(ended: list[Ended], wall_s: float, folder: Path) -> None:
     for each in sorted(ended, key=lambda one: -one.wall_s):
         words = {None: "not run", 0: ""}.get(each.code, "FAILED")
         print(f"{each.wall_s:7.1f} s  {each.part.target}  {words}".rstrip())
-    print(f"{wall_s:7.1f} s  in all", flush=True)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = used.ru_utime + used.ru_stime
+    # What the work costs, whatever else the machine does; on two processors half of it at least.
+    print(f"{wall_s:7.1f} s  in all, of {cpu_s:.0f} s of processor time", flush=True)
 
 
 def main(folder: Path) -> int:

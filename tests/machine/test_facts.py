@@ -19,7 +19,7 @@ from leadline.machine.facts import (
     host_facts,
     target_facts,
 )
-from leadline.machine.resources import reclaims_idle_file_cache
+from leadline.machine.resources import hides_damon, reclaims_idle_file_cache
 from leadline.studies.facts import fact_rows
 from places import ROOT
 
@@ -93,6 +93,14 @@ def test_idle_cache_goes_only_by_a_pageout_scheme_that_runs(
 
 def test_a_kernel_without_damon_does_not_tell(tmp_path: Path) -> None:
     assert reclaims_idle_file_cache(tmp_path) is None
+
+
+def test_a_state_that_only_root_may_read_is_not_known(tmp_path: Path) -> None:
+    admin = scheme(tmp_path, "on", "pageout")
+    assert not hides_damon(admin)
+    (admin / "kdamonds/0/state").unlink()
+    assert hides_damon(admin)
+    assert reclaims_idle_file_cache(admin) is None
 
 
 def test_the_processors_that_serve_the_device_are_those_that_served_most(tmp_path: Path) -> None:

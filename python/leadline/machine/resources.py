@@ -135,18 +135,26 @@ def why_no_io_uring() -> str | None:
     return f"switched off for {disabled}: sysctl kernel.io_uring_disabled=0 allows it"
 
 
-def reclaims_idle_file_cache(admin: Path = SYS / "kernel/mm/damon/admin") -> bool | None:
+DAMON = SYS / "kernel/mm/damon/admin"
+
+
+def reclaims_idle_file_cache(admin: Path = DAMON) -> bool | None:
     """Whether the kernel takes unused pages away by itself (DAMON, a `pageout` scheme that runs).
 
-    None where the kernel has no DAMON, or does not show it.
+    None where the kernel has no DAMON, or its state may not be read (root's).
     """
-    if not (admin / "kdamonds").is_dir():
+    if not (admin / "kdamonds").is_dir() or hides_damon(admin):
         return None
     for thread in admin.glob("kdamonds/[0-9]*"):
         actions = (text(path) for path in thread.glob("contexts/*/schemes/*/action"))
         if text(thread / "state") == "on" and "pageout" in actions:
             return True
     return False
+
+
+def hides_damon(admin: Path = DAMON) -> bool:
+    """Whether DAMON has threads whose state this user may not read."""
+    return any(text(thread / "state") is None for thread in admin.glob("kdamonds/[0-9]*"))
 
 
 def security_modules() -> str | None:
