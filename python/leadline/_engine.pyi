@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from leadline.stats.hierarchy import Codes, Floats, Readings
+from leadline.stats.hierarchy import Codes, CurveReadings, Floats
 from leadline.studies.workbench.belief import Aim, Reading, Servers
 
 BUILD: Literal["debug", "release"]
@@ -107,7 +107,7 @@ def merge_ranks(job_json: str, answers: list[str]) -> str:
     """
 
 def refine(
-    data: Readings, codes: Codes, theta: Floats, iterations: int
+    data: CurveReadings, codes: Codes, theta: Floats, iterations: int
 ) -> tuple[bytearray, bytearray]:
     """Improve fits; their parameters and costs then, as doubles.
 
@@ -117,7 +117,7 @@ def refine(
     """
 
 def start_fits(
-    data: Readings, centres: Floats, codes: Codes
+    data: CurveReadings, centres: Floats, codes: Codes
 ) -> tuple[list[int], bytearray, bytearray]:
     """Solve for the heights of fits at given borders; which are good, their parameters, costs.
 

@@ -87,7 +87,7 @@ def test_a_bound_is_the_wires(name: str) -> None:
 
 
 def test_no_bound_of_a_job_is_left_out() -> None:
-    """A number beside `Job` is a bound that this file compares, or a patience of Python's own."""
+    """A number beside `Job` is a bound that this file compares, or a timeout of Python's own."""
     numbers = {name for name, value in vars(job).items() if isinstance(value, int | float)}
     assert {name for name in numbers if name.isupper()} - {"ASK_S_MAX"} <= {*KNOWN}
 

@@ -97,7 +97,7 @@ def test_a_session_of_its_own(started: list[EngineChild]) -> None:
     ("mode", "message"),
     [
         ("dies", "ended with exit code 7 before it answered; it said: panicked at the disco"),
-        ("killed", r"killed by SIGKILL \(by somebody, or by the kernel for want of memory"),
+        ("killed", r"killed by SIGKILL \(by another process, or by the kernel for want of memory"),
         ("garbage", "no event: 'Segmentation fault'"),
         ("wrong-job", "no event: .*another"),
         ("error-fault", "told to: fault"),

@@ -141,8 +141,8 @@ def test_the_null_target_has_no_ceiling(
 
 def test_more_issuers_than_processors_reach_no_more() -> None:
     ceiling = Ceiling(4, 10.0, 34.0, 6.0, 12.0)
-    assert [ceiling.iops(issuers) for issuers in (1, 2, 3, 4, 64)] == [10, 18, 26, 34, 34]
-    assert [ceiling.iops(issuers, 8) for issuers in (1, 4)] == [6, 12]
+    assert [ceiling.iops(workers) for workers in (1, 2, 3, 4, 64)] == [10, 18, 26, 34, 34]
+    assert [ceiling.iops(workers, 8) for workers in (1, 4)] == [6, 12]
     assert Ceiling(1, 10.0, 10.0).iops(5, 32) == 10
 
 

@@ -101,7 +101,7 @@ def test_a_lock_that_somebody_keeps_is_refused_in_time_and_says_who_has_it(tmp_p
     said = rf"leadline-machine was locked .*process {holder.pid} of user \w+\).*or as root remove"
     with (
         pytest.raises(TargetRefused, match=said),
-        machine_locked(told.append, tmp_path, patience_s=0.0),
+        machine_locked(told.append, tmp_path, timeout_s=0.0),
     ):
         pass
     assert told == [WAITING]
@@ -202,7 +202,7 @@ def test_another_user_cannot_keep_root_from_the_machine(public: Path) -> None:
         for foreign_s in (0.3, 3600.0):  # he is not waited for so long again
             while _is_free(public / "leadline-machine"):
                 time.sleep(0.001)
-            with machine_locked(told.append, public, patience_s=60.0, foreign_s=foreign_s):
+            with machine_locked(told.append, public, timeout_s=60.0, foreign_s=foreign_s):
                 facts = (public / "leadline-machine").stat()
                 assert facts.st_uid == 0, "it is root's own"
                 assert not _is_free(public / "leadline-machine")
@@ -220,7 +220,7 @@ def test_a_setuid_program_does_not_pass_for_roots(public: Path) -> None:
     told: list[str] = []
     with (
         Nobody(public, _keep_as_root_to_be_seen),
-        machine_locked(told.append, public, patience_s=60.0, foreign_s=0.3),
+        machine_locked(told.append, public, timeout_s=60.0, foreign_s=0.3),
     ):
         assert "of user" in told[-1]
 
@@ -254,7 +254,7 @@ def test_root_waits_for_root(public: Path) -> None:
     assert holder.stdout.readline() == "holds\n"
     with (
         pytest.raises(TargetRefused, match=rf"process {holder.pid} of user root"),
-        machine_locked(print, public, patience_s=0.5, foreign_s=0.0),
+        machine_locked(print, public, timeout_s=0.5, foreign_s=0.0),
     ):
         pass
     holder.kill()

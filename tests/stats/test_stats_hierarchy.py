@@ -10,12 +10,12 @@ from scipy import optimize
 
 from leadline.stats import explanations, hierarchy
 from leadline.stats.explanations import Explanation, bic, choose, noise_of, readings_of
-from leadline.stats.hierarchy import SMEARED, STEP, UNIFORM, Readings
+from leadline.stats.hierarchy import SMEARED, STEP, UNIFORM, CurveReadings
 
 LN2 = math.log(2.0)
 
 
-def curve(y: np.ndarray, x: np.ndarray, **changes: object) -> Readings:
+def curve(y: np.ndarray, x: np.ndarray, **changes: object) -> CurveReadings:
     parts = {
         "weight": np.ones(x.size),
         "slope_penalty": (1.0, 4.0),
@@ -23,7 +23,7 @@ def curve(y: np.ndarray, x: np.ndarray, **changes: object) -> Readings:
         "centre_low": float(x.min()) + 0.5,
         "centre_high": float(x.max()) - 0.5,
     }
-    return Readings(x, y, **(parts | changes))  # type: ignore[arg-type]
+    return CurveReadings(x, y, **(parts | changes))  # type: ignore[arg-type]
 
 
 def test_misses_of_every_shape_at_half_once_and_twice_a_cache() -> None:
@@ -77,7 +77,7 @@ def test_a_fit_costs_its_weighed_residuals_and_its_slopes() -> None:
     assert cost_by_hand(data, codes, theta[0]) == pytest.approx(wanted)
 
 
-def cost_by_hand(data: Readings, codes: np.ndarray, theta: np.ndarray) -> float:
+def cost_by_hand(data: CurveReadings, codes: np.ndarray, theta: np.ndarray) -> float:
     off = np.abs(data.y - hierarchy.ln_time(data.x, data.middle, codes, theta[None, :])[0][0])
     within = np.minimum(off, data.huber_scale)
     slopes = data.slope_penalty[0] * theta[1] ** 2 + data.slope_penalty[1] * theta[2] ** 2
@@ -360,7 +360,9 @@ def test_a_border_costs_two_readings_and_three_are_left_for_the_rest(count: int,
 def test_three_borders_are_tried_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: set[int] = set()
 
-    def refined(_: Readings, codes: np.ndarray, theta: np.ndarray, __: int = 0) -> hierarchy.Fits:
+    def refined(
+        _: CurveReadings, codes: np.ndarray, theta: np.ndarray, __: int = 0
+    ) -> hierarchy.Fits:
         tried.add(codes.shape[1])
         return hierarchy.Fits(codes, theta, np.zeros(len(theta)))
 
@@ -447,7 +449,9 @@ def test_polishing_tries_each_border_in_each_shape_where_it_is_and_to_either_sid
 ) -> None:
     tried: list[hierarchy.Fits] = []
 
-    def unrefined(_: Readings, codes: np.ndarray, theta: np.ndarray, __: int) -> hierarchy.Fits:
+    def unrefined(
+        _: CurveReadings, codes: np.ndarray, theta: np.ndarray, __: int
+    ) -> hierarchy.Fits:
         tried.append(hierarchy.Fits(codes, theta, np.zeros(len(theta))))
         return tried[-1]
 

@@ -10,14 +10,14 @@ import pytest
 
 from leadline.stats import hierarchy, placement, resampling
 from leadline.stats.explanations import Explanation, readings_of
-from leadline.stats.hierarchy import SMEARED, STEP, Readings
+from leadline.stats.hierarchy import SMEARED, STEP, CurveReadings
 
 THETA = np.array([-4.0, 0.01, 0.02, -1.0, -0.5, 15.0, 18.0, math.log(0.2), math.log(0.3)])
 BEST = Explanation("step+smeared", 2, -90.0, 7, 0.01, tuple(THETA), (STEP, SMEARED))
 NOISE = 0.04
 
 
-def curve() -> Readings:
+def curve() -> CurveReadings:
     places = np.geomspace(1e6, 1e9, 14)
     codes = np.array([BEST.codes])
     y = hierarchy.ln_time(np.log(places), float(np.log(places).mean()), codes, THETA[None, :])[0][0]
@@ -26,7 +26,7 @@ def curve() -> Readings:
     return data
 
 
-def information(theta: np.ndarray, data: Readings) -> np.ndarray:
+def information(theta: np.ndarray, data: CurveReadings) -> np.ndarray:
     """What the readings and the priors say of the parameters, both boundaries taken as smeared."""
     codes = np.array([[SMEARED, SMEARED]])
     jacobian = hierarchy.ln_time(data.x, data.middle, codes, theta[None, :])[1][0]
@@ -97,7 +97,7 @@ def test_resampled_curves_scatter_as_the_noise_does_and_as_little_is_known_of_it
 ) -> None:
     data, taken = curve(), []
 
-    def unrefined(drawn: Readings, codes: Any, theta: Any, _: int) -> hierarchy.Fits:
+    def unrefined(drawn: CurveReadings, codes: Any, theta: Any, _: int) -> hierarchy.Fits:
         taken.append(drawn.y)
         return hierarchy.Fits(codes, theta, np.zeros(len(theta)))
 
@@ -113,12 +113,12 @@ def test_resampled_curves_scatter_as_the_noise_does_and_as_little_is_known_of_it
     assert right - 0.01 < found[:, 0].max() <= right, "a step lies anywhere between two readings"
 
 
-def flat_step(centre: float, x: np.ndarray) -> tuple[Explanation, Readings]:
+def flat_step(centre: float, x: np.ndarray) -> tuple[Explanation, CurveReadings]:
     """A step by a factor of two and the curve it explains without a residual."""
     theta = np.array([0.0, 0.0, 0.0, 0.0, centre, -1.0])
     best = Explanation("step", 1, 0.0, 3, 0.0, tuple(theta), (STEP,))
     y = best.ln_time(x, float((x.min() + x.max()) / 2))
-    return best, Readings(x, y, np.ones(x.size), (1.0, 1.0), 0.1, x[0] + 0.1, x[-1] - 0.1)
+    return best, CurveReadings(x, y, np.ones(x.size), (1.0, 1.0), 0.1, x[0] + 0.1, x[-1] - 0.1)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_wild_residual_is_resampled_as_twice_the_scale_of_what_is_wild(
     data.y[7] -= 0.1
     taken = []
 
-    def unrefined(drawn: Readings, codes: Any, theta: Any, _: int) -> hierarchy.Fits:
+    def unrefined(drawn: CurveReadings, codes: Any, theta: Any, _: int) -> hierarchy.Fits:
         taken.append(drawn.y)
         return hierarchy.Fits(codes, theta, np.zeros(len(theta)))
 

@@ -32,8 +32,8 @@ const PAGE_BYTES: usize = 4096;
 /// Bytes of one worker's buffer: enough for `request_bytes`, at least a page, and within both
 /// limits above.
 #[must_use]
-pub fn slice_bytes(request_bytes: u64, issuers: usize) -> usize {
-    let share = (ARENA_BYTES_MAX / issuers.max(1)).max(64 << 10);
+pub fn slice_bytes(request_bytes: u64, workers: usize) -> usize {
+    let share = (ARENA_BYTES_MAX / workers.max(1)).max(64 << 10);
     let share = if share >= HUGE_PAGE_BYTES {
         share / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES
     } else {
@@ -325,8 +325,8 @@ mod tests {
         assert_eq!(slice_bytes(3 << 20, 1), 4 << 20);
         assert_eq!(slice_bytes(1 << 40, 1), SLICE_BYTES_MAX);
         assert_eq!(slice_bytes(1 << 40, 1024), 64 << 10);
-        for issuers in [1, 2, 3, 7, 16, 64, 1000] {
-            assert!(slice_bytes(1 << 40, issuers) * issuers <= ARENA_BYTES_MAX, "{issuers}");
+        for workers in [1, 2, 3, 7, 16, 64, 1000] {
+            assert!(slice_bytes(1 << 40, workers) * workers <= ARENA_BYTES_MAX, "{workers}");
         }
     }
 

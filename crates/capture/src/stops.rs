@@ -459,7 +459,7 @@ fn refusal(process: i32, error: &std::io::Error) -> String {
         );
     }
     format!(
-        "process {process} may not be traced ({error}): it is somebody else's, or \
+        "process {process} may not be traced ({error}): another user owns it, or \
          kernel.yama.ptrace_scope forbids it; run as root"
     )
 }

@@ -131,7 +131,7 @@ fn due_between_counts_the_window_with_its_first_nanosecond_and_without_its_last(
 }
 
 #[test]
-fn the_schedule_has_a_seed_of_its_own_that_is_no_issuers() {
+fn the_schedule_has_a_seed_of_its_own_that_is_no_workers() {
     let workload = Workload {
         unique_bytes: 1 << 40,
         size_mean: 512,

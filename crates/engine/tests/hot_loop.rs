@@ -126,10 +126,10 @@ impl<B: QueueBackend> QueueBackend for Watched<B> {
 
     fn turn(
         &mut self,
-        patience_ns: Option<u64>,
+        timeout_ns: Option<u64>,
         done: &mut Vec<Completion>,
     ) -> Result<(), EngineError> {
-        self.inner.turn(patience_ns, done)
+        self.inner.turn(timeout_ns, done)
     }
 }
 
@@ -175,13 +175,13 @@ fn mixture(arrivals: &Value) -> MeasureJob {
 
 /// Allocations of one worker while it was watched, from its warm-up to the last of the requests
 /// that it makes in its window.
-fn allocations<I: Issue>(job: &MeasureJob, issuer: I) -> u64 {
+fn allocations<I: Issue>(job: &MeasureJob, worker: I) -> u64 {
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     MEASURING.store(false, Ordering::Relaxed);
     let mut told = |event: &str| {
         MEASURING.fetch_or(event.contains(r#""phase":"measure""#), Ordering::Relaxed);
     };
-    let ended = phases::run(vec![issuer], &setting(job), &mut Reporter::new("j", &mut told));
+    let ended = phases::run(vec![worker], &setting(job), &mut Reporter::new("j", &mut told));
     assert_eq!(ended.unwrap_err().message, ENOUGH);
     ALLOCATIONS.load(Ordering::Relaxed) - before
 }

@@ -9,7 +9,6 @@
 pub mod capacity;
 pub mod chunks;
 mod counters;
-pub mod crew;
 pub mod data_set;
 pub mod deadline;
 pub mod lane;
@@ -26,5 +25,6 @@ pub mod scan;
 pub mod scratch;
 pub mod sort;
 mod stripes;
+pub mod thread_group;
 pub mod transpose;
 mod unnamed;

@@ -78,7 +78,7 @@ fn million_per_s(policy: PolicyName, pages: u64, writes: bool) -> Result<f64, Re
         from_bytes: next(&mut state) % pages * PAGE_BYTES,
         bytes: PAGE_BYTES,
         write: writes && next(&mut state).is_multiple_of(2),
-        issuer: slot as u32,
+        worker: slot as u32,
         safety: Safety::None,
     };
     let began = Instant::now();

@@ -50,7 +50,7 @@ impl Span {
 pub(crate) struct Io {
     pub span: Span,
     /// Number of the worker, for read-ahead.
-    pub issuer: u32,
+    pub worker: u32,
     /// A write that no memory may absorb.
     pub durable: bool,
     /// A write after which everything dirty is to be written out before it ends.
@@ -114,26 +114,26 @@ impl Hub {
     }
 
     /// A new request.
-    pub fn open(&mut self, span: Span, issuer: u32, owner: Owner) -> IoId {
+    pub fn open(&mut self, span: Span, worker: u32, owner: Owner) -> IoId {
         if let Some(id) = self.free.pop() {
             let io = &mut self.ios[id.0 as usize];
             io.waiters.clear();
-            (io.span, io.issuer, io.owner) = (span, issuer, owner);
+            (io.span, io.worker, io.owner) = (span, worker, owner);
             (io.durable, io.flush, io.pending) = (false, false, 0);
             (io.tag, io.found) = (0, 0);
             return id;
         }
         let waiters = Vec::new();
         let (durable, flush, pending, tag, found) = (false, false, 0, 0, 0);
-        self.ios.push(Io { span, issuer, durable, flush, owner, pending, tag, found, waiters });
+        self.ios.push(Io { span, worker, durable, flush, owner, pending, tag, found, waiters });
         IoId(self.ios.len() as u32 - 1)
     }
 
     /// A child of `parent` that `part` answers for; as durable as its parent.
     pub fn child(&mut self, part: PartId, parent: IoId, span: Span) -> IoId {
-        let (issuer, durable) = (self.io(parent).issuer, self.io(parent).durable);
+        let (worker, durable) = (self.io(parent).worker, self.io(parent).durable);
         self.io_mut(parent).pending += 1;
-        let id = self.open(span, issuer, Owner::Part(part, parent));
+        let id = self.open(span, worker, Owner::Part(part, parent));
         self.io_mut(id).durable = durable && span.write;
         id
     }

@@ -35,7 +35,7 @@ pub struct Request {
     /// Whether it writes.
     pub write: bool,
     /// Number of the worker: one file handle, with its own read-ahead.
-    pub issuer: u32,
+    pub worker: u32,
     /// What a write waits for.
     pub safety: Safety,
 }
@@ -171,7 +171,7 @@ impl Machine {
     pub fn submit(&mut self, now_ns: u64, token: u64, request: &Request) {
         self.hub.now_ns = now_ns.clamp(self.hub.now_ns, FAR_NS);
         let span = Span { from: request.from_bytes, bytes: request.bytes, write: request.write };
-        let io = self.hub.open(span, request.issuer, Owner::Client(token));
+        let io = self.hub.open(span, request.worker, Owner::Client(token));
         let cached = self.host_memory.is_some();
         let it = self.hub.io_mut(io);
         it.flush = request.write && cached && request.safety == Safety::Flush;

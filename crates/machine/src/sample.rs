@@ -91,7 +91,7 @@ pub(crate) fn machine(document: &Document, data_bytes: u64) -> Machine {
 
 /// A request of worker 0 that waits for nothing but its copy.
 pub(crate) fn request(from_bytes: u64, bytes: u64, write: bool) -> Request {
-    Request { from_bytes, bytes, write, issuer: 0, safety: Safety::None }
+    Request { from_bytes, bytes, write, worker: 0, safety: Safety::None }
 }
 
 /// Keeps `slots` requests outstanding until so many have ended; the nanoseconds that it took.
@@ -121,7 +121,7 @@ pub(crate) fn closed(
 pub(crate) fn anywhere(data_bytes: u64, bytes: u64, read_frac: f64) -> impl FnMut(u64) -> Request {
     let mut random = Random::new(99);
     move |slot| Request {
-        issuer: slot as u32,
+        worker: slot as u32,
         ..request(random.below(data_bytes / bytes) * bytes, bytes, random.unit() >= read_frac)
     }
 }
@@ -132,6 +132,6 @@ pub(crate) fn in_a_row(bytes: u64, write: bool) -> impl FnMut(u64) -> Request {
     move |slot| {
         let at = next.entry(slot).or_insert(slot << 30);
         *at += bytes;
-        Request { issuer: slot as u32, ..request(*at - bytes, bytes, write) }
+        Request { worker: slot as u32, ..request(*at - bytes, bytes, write) }
     }
 }

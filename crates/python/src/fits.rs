@@ -12,7 +12,7 @@ use crate::arrays::{Bytes, Floats, bytes_of, refused};
 /// Codes of shapes, (fits, levels).
 type Codes = PyBuffer<i64>;
 
-/// `leadline.stats.hierarchy.Readings`.
+/// `leadline.stats.hierarchy.CurveReadings`.
 #[derive(FromPyObject)]
 pub struct Curve {
     x: Floats,

@@ -125,7 +125,7 @@ pub const DATA_BYTES: RangeInclusive<u64> = 4 << 20..=1 << 50;
 pub const TRIAL_S: RangeInclusive<f64> = 1e-3..=1e6;
 
 /// Seconds a question may wait for its answer.
-pub const PATIENCE_S: RangeInclusive<f64> = 0.1..=600.0;
+pub const TIMEOUT_S: RangeInclusive<f64> = 0.1..=600.0;
 
 /// Files of a file test are whole numbers of its largest request, so that every program moves as
 /// many bytes.

@@ -19,7 +19,7 @@ use leadline_engine::backend::nfs::queue::{Durability, NfsQueue};
 use leadline_engine::backend::nfs::volume::Volume;
 use leadline_wire::job::target::NfsAddress;
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 const LAST_FRAGMENT: u32 = 1 << 31;
 const REQUEST_BYTES: u64 = 8192;
 /// Most calls that one script answers: each costs two turns on a real connection.
@@ -111,7 +111,7 @@ pub fn nfs(bytes: &[u8]) {
     let host = format!("127.{a}.{b}.{}", c | 1);
     let address =
         NfsAddress { host, port: Some(*port), mount_port: Some(*port), path: "/a/b".to_owned() };
-    let Ok(mut volume) = Volume::open(&address, PATIENCE) else { return };
+    let Ok(mut volume) = Volume::open(&address, TIMEOUT) else { return };
     talk(&mut volume);
 }
 

@@ -47,7 +47,7 @@ fn machine(system: &MachineSystem) {
             from_bytes: (mixed >> 20) % (data_bytes - bytes + 1),
             bytes,
             write: mixed & 1 == 0,
-            issuer: (number % SLOTS) as u32,
+            worker: (number % SLOTS) as u32,
             safety: [Safety::None, Safety::Through, Safety::Flush][(mixed >> 9) as usize % 3],
         }
     };

@@ -41,8 +41,8 @@ class Ceiling(msgspec.Struct, frozen=True):
             one, every = self.deep_one_iops, self.deep_all_iops
         if self.cpu_count <= 1:
             return one
-        issuers = min(process_num, self.cpu_count)
-        return one + (every - one) * (issuers - 1) / (self.cpu_count - 1)
+        workers = min(process_num, self.cpu_count)
+        return one + (every - one) * (workers - 1) / (self.cpu_count - 1)
 
     def facts(self) -> dict[str, Any]:
         """Return the ceiling at queue depth 1 as facts."""

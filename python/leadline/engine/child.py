@@ -222,7 +222,7 @@ class EngineChild:
         if code < 0:
             how = f"was killed by {signal_name(-code)}"
             if code == -signal.SIGKILL:
-                how += " (by somebody, or by the kernel for want of memory: see its log)"
+                how += " (by another process, or by the kernel for want of memory: see its log)"
         else:
             how = f"ended with exit code {code}"
         return f"the engine {how} before it answered{self._said()}"

@@ -99,7 +99,7 @@ def _second_parent(own: Path) -> Path:
         return above
     raise CacheLimitRefused(
         f"--cache-limit: the cgroup {own} may not hand the memory controller down (it holds "
-        "processes, or belongs to somebody else); run as root or under "
+        "processes, or belongs to another user); run as root or under "
         f"`systemd-run --user --scope -p Delegate=yes`, or {_HINT}"
     )
 

@@ -28,7 +28,7 @@ from leadline.units import format_seconds
 
 _RUN_LOCK = Path("/run/lock")
 _NAME = "leadline-machine"
-PATIENCE_S = 7200.0
+TIMEOUT_S = 7200.0
 """Longer than trials last."""
 FOREIGN_S = 600.0
 """How long root waits for other users: longer than a trial of the usual length."""
@@ -37,8 +37,8 @@ _AGAIN_S = 2.0
 _LOOK_S = 0.1
 WAITING = "another trial runs on this machine, and two at once would measure each other; waiting"
 LOST = (
-    "warning: somebody took this machine's lock away while the trial ran; another trial may have "
-    "run beside it, so measure again what matters"
+    "warning: another process took this machine's lock away while the trial ran; another trial may "
+    "have run beside it, so measure again what matters"
 )
 _WAITED_FOR: set[int | None] = set()
 """Users for whom this process, root's, has waited `FOREIGN_S`; None for one who is not seen."""
@@ -61,7 +61,7 @@ def machine_locked(
     tell: Callable[[str], None],
     folder: Path | None = None,
     *,
-    patience_s: float = PATIENCE_S,
+    timeout_s: float = TIMEOUT_S,
     foreign_s: float = FOREIGN_S,
 ) -> Iterator[None]:
     """Have this machine for oneself, waiting for others; the kernel ends the lock at any end.
@@ -70,7 +70,7 @@ def machine_locked(
         tell: is told once, before it waits; by root, when it waits no longer; and at the end, when
             the lock was taken away meanwhile.
         folder: where the lock lies; None for the machine's own place for locks.
-        patience_s: how long it waits; a process that never ends would keep everybody out.
+        timeout_s: how long it waits; a process that never ends would keep everybody out.
         foreign_s: how long root waits for other users.
 
     Raises:
@@ -78,7 +78,7 @@ def machine_locked(
 
     """
     path = (folder or _place()) / _NAME
-    lock = _Wait(path, tell, patience_s, foreign_s).lock()
+    lock = _Wait(path, tell, timeout_s, foreign_s).lock()
     try:
         yield
     finally:
@@ -99,13 +99,13 @@ class _Wait:
     """One wait for the lock."""
 
     def __init__(
-        self, path: Path, tell: Callable[[str], None], patience_s: float, foreign_s: float
+        self, path: Path, tell: Callable[[str], None], timeout_s: float, foreign_s: float
     ) -> None:
         self._path = path
         self._tell = tell
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._foreign_s = foreign_s
-        self._end_s = time.monotonic() + patience_s
+        self._end_s = time.monotonic() + timeout_s
         self._waited_s = 0.0
         """For other users, whoever they were."""
         self._told = False
@@ -149,7 +149,7 @@ class _Wait:
             if os.geteuid() == 0 and all(each.uid != 0 for each in holders):
                 self._wait_for_others(holders)
             if time.monotonic() >= self._end_s:
-                raise TargetRefused(_kept(holders, self._path, self._patience_s))
+                raise TargetRefused(_kept(holders, self._path, self._timeout_s))
             time.sleep(_LOOK_S)
             if not _is_there(lock, self._path):
                 return False
@@ -214,11 +214,11 @@ def _remove_left(path: Path) -> None:
                 os.close(found)
 
 
-def _kept(holders: list[_Holder], path: Path, patience_s: float) -> str:
+def _kept(holders: list[_Holder], path: Path, timeout_s: float) -> str:
     return (
-        f"{path} was locked by somebody else for {format_seconds(patience_s)} ({_named(holders)}), "
-        "and two trials at once would measure each other; end that process, or as root remove the "
-        "file, and start again"
+        f"{path} was locked by another process for {format_seconds(timeout_s)} "
+        f"({_named(holders)}), and two trials at once would measure each other; end that process, "
+        "or as root remove the file, and start again"
     )
 
 

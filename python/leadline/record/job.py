@@ -228,7 +228,7 @@ class NfsQuestion(msgspec.Struct, frozen=True, kw_only=True):
     kind: NfsAsk
     server: NfsServerAddress
     run: str
-    patience_s: float
+    timeout_s: float
     process: int | UnsetType = UNSET
     """Of a claim: the process that owns it."""
 
@@ -241,7 +241,7 @@ class AskJob(Job[NfsAsked], frozen=True, kw_only=True):
 
     @property
     def seconds_max(self) -> float:
-        """Longest time to the answer: several calls, each with its own patience."""
+        """Longest time to the answer: several calls, each with its own timeout."""
         return ASK_S_MAX
 
     def read(self, event: dict[str, Any]) -> NfsAsked:

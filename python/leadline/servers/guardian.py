@@ -80,7 +80,7 @@ class _StarterGone(Exception):
 
 
 def _leave(_number: int, _frame: object) -> None:
-    """The outer process died, or somebody wants an end: what runs is ended on the way out."""
+    """The outer process died, or a stop was requested: what runs is ended on the way out."""
     raise _StarterGone
 
 

@@ -24,7 +24,7 @@ from leadline.stats.explanations import (
     parameters_of,
     readings_of,
 )
-from leadline.stats.hierarchy import SHAPE_OF_CODE, Floats, Readings
+from leadline.stats.hierarchy import SHAPE_OF_CODE, CurveReadings, Floats
 from leadline.stats.resampling import bootstrap
 
 _STRETCH = 1.15
@@ -100,7 +100,7 @@ def fit_borders(
 
 
 def _evidence(
-    best: Explanation, rivals: Sequence[Explanation], data: Readings, prior_sd: float
+    best: Explanation, rivals: Sequence[Explanation], data: CurveReadings, prior_sd: float
 ) -> Floats:
     """BIC that each boundary gains over the best explanation of the same curve without it."""
     gains = np.empty(best.borders)
@@ -120,7 +120,7 @@ def _evidence(
 
 
 def _border(
-    best: Explanation, level: int, samples: Floats, evidence: float, data: Readings
+    best: Explanation, level: int, samples: Floats, evidence: float, data: CurveReadings
 ) -> FittedBorder:
     at_delta, at_centre, _ = hierarchy.places(best.borders)
     delta = np.exp(np.array(best.coefficients[at_delta]) - best.coefficients[0])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.stats import hierarchy
-from leadline.stats.hierarchy import SHAPE_OF_CODE, STEP, Codes, Fits, Floats, Readings
+from leadline.stats.hierarchy import SHAPE_OF_CODE, STEP, Codes, CurveReadings, Fits, Floats
 
 CONTRAST_MIN = 1.25
 """Least ratio of times per byte across a boundary that is worth a region of its own."""
@@ -68,7 +68,7 @@ def readings_of(
     unique_bytes: Sequence[float] | Floats,
     throughput_mb_s: Sequence[float] | Floats,
     reading_sd_frac: Sequence[float] | Floats | None,
-) -> tuple[Readings, float]:
+) -> tuple[CurveReadings, float]:
     """Return the curve on log axes and the noise to expect of a reading."""
     x = np.log(np.asarray(unique_bytes, dtype=np.float64))
     y = -np.log(np.asarray(throughput_mb_s, dtype=np.float64))
@@ -86,10 +86,10 @@ def readings_of(
         weight /= weight.mean()
     room = np.log(PLATEAU_FACTOR_MIN) * 0.75
     low, high = float(x.min()) + room, float(x.max()) - room
-    return Readings(x, y, weight, (1.0, 1.0), np.inf, min(low, high), max(low, high)), prior_sd
+    return CurveReadings(x, y, weight, (1.0, 1.0), np.inf, min(low, high), max(low, high)), prior_sd
 
 
-def explain(data: Readings, prior_sd: float) -> tuple[list[Explanation], Readings]:
+def explain(data: CurveReadings, prior_sd: float) -> tuple[list[Explanation], CurveReadings]:
     """Fit every rival twice: by least squares, then robustly at the scale that showed."""
     rivals: list[Explanation] = []
     scale = max(prior_sd, 0.05)
@@ -110,7 +110,7 @@ def choose(rivals: Sequence[Explanation], margin_bic: float) -> Explanation:
     return min(rivals, key=lambda rival: rival.bic + margin_bic * max(2 * rival.borders - 1, 0))
 
 
-def noise_of(rival: Explanation, data: Readings, prior_sd: float) -> float:
+def noise_of(rival: Explanation, data: CurveReadings, prior_sd: float) -> float:
     """Estimate the sd of a reading about this fit, held up by the weak prior."""
     free = max(data.x.size - rival.parameters, 0) + NOISE_PRIOR_DF
     return float(np.sqrt((rival.cost + NOISE_PRIOR_DF * prior_sd**2) / free))
@@ -128,7 +128,7 @@ def bic(cost: Floats | float, parameters: int, count: int, prior_sd: float) -> F
     return np.asarray(total * np.log(variance) + penalty)
 
 
-def _smooth(data: Readings, prior_sd: float) -> list[Explanation]:
+def _smooth(data: CurveReadings, prior_sd: float) -> list[Explanation]:
     """Curves without a boundary; the constant shares the weak slope that every rival has."""
     found = []
     for name, degree in (("constant", 1), ("power", 1), ("quadratic", 2)):
@@ -145,7 +145,7 @@ def _smooth(data: Readings, prior_sd: float) -> list[Explanation]:
     return [*found, _seek(data, prior_sd)]
 
 
-def _polynomial(data: Readings, degree: int, penalty: float) -> Floats:
+def _polynomial(data: CurveReadings, degree: int, penalty: float) -> Floats:
     """Fit ln time by a robust polynomial in ln U, nowhere steeper than `hierarchy.SLOPE_MAX`.
 
     Its unknowns are its height and its slopes at both ends of the range: where those are within
@@ -180,7 +180,7 @@ def _seek_growth(z: Floats, growth: Floats | float) -> Floats:
     return np.asarray(np.log1p(growth * np.exp(z / 2)))
 
 
-def _seek(data: Readings, prior_sd: float) -> Explanation:
+def _seek(data: CurveReadings, prior_sd: float) -> Explanation:
     """Fit seek times that grow with the square root of the span, over a grid of growths."""
     growths = np.geomspace(1e-3, 1e2, 51)
     left = data.y - _seek_growth(data.x - data.middle, growths[:, None])
@@ -194,7 +194,7 @@ def _seek(data: Readings, prior_sd: float) -> Explanation:
 
 
 def _hierarchies(
-    data: Readings, prior_sd: float, scale: float, earlier: Sequence[Explanation]
+    data: CurveReadings, prior_sd: float, scale: float, earlier: Sequence[Explanation]
 ) -> list[Explanation]:
     """Best hierarchies of one to three boundaries; few readings allow fewer boundaries."""
     if data.centre_high <= data.centre_low:
@@ -222,7 +222,7 @@ def _hierarchies(
     return found
 
 
-def _single_places(data: Readings) -> tuple[Floats, Codes]:
+def _single_places(data: CurveReadings) -> tuple[Floats, Codes]:
     """Return places and shapes to try for one boundary; a step shows between readings only."""
     count = max(8, int(np.ceil((data.centre_high - data.centre_low) / 0.2)) + 1)
     grid = np.linspace(data.centre_low, data.centre_high, count)
@@ -258,7 +258,7 @@ def _added(fits: Fits, singles: tuple[Floats, Codes]) -> tuple[Floats, Codes]:
     return centres, codes
 
 
-def _polished(fits: Fits, data: Readings) -> Fits:
+def _polished(fits: Fits, data: CurveReadings) -> Fits:
     """Refine again with each boundary moved and reshaped: steepest descent stops at a kink."""
     codes, theta = [fits.codes], [fits.theta]
     for level in range(fits.levels):
@@ -287,7 +287,7 @@ def _sorted_levels(fits: Fits) -> Fits:
     return Fits(np.take_along_axis(fits.codes, order, axis=1), theta, fits.cost)
 
 
-def _worthy(fits: Fits, data: Readings, scale: float) -> NDArray[np.bool_]:
+def _worthy(fits: Fits, data: CurveReadings, scale: float) -> NDArray[np.bool_]:
     """Tell which fits have every boundary worth reporting: contrast that shows, real plateaus."""
     levels = fits.levels
     centres = fits.centres
@@ -323,7 +323,7 @@ def _of_each(fits: Fits, count: int) -> Fits:
     return fits.take(chosen[np.argsort(fits.cost[chosen], kind="stable")])
 
 
-def _explanation(fits: Fits, index: int, data: Readings, prior_sd: float) -> Explanation:
+def _explanation(fits: Fits, index: int, data: CurveReadings, prior_sd: float) -> Explanation:
     codes = tuple(int(code) for code in fits.codes[index])
     name = "+".join(SHAPE_OF_CODE[code] for code in codes)
     parameters = parameters_of(codes)

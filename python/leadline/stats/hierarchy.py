@@ -28,7 +28,7 @@ SLOPE_MAX = _engine.SLOPE_MAX
 
 
 @dataclass(frozen=True)
-class Readings:
+class CurveReadings:
     """One curve, ready for fitting."""
 
     x: Floats
@@ -99,7 +99,7 @@ def huber(residual: Floats, scale: float) -> Floats:
     return np.frombuffer(_engine.huber(residual, scale)).reshape(residual.shape)
 
 
-def refine(data: Readings, codes: Codes, theta: Floats, iterations: int = 14) -> Fits:
+def refine(data: CurveReadings, codes: Codes, theta: Floats, iterations: int = 14) -> Fits:
     """Improve many fits at once by Levenberg-Marquardt with Huber weights.
 
     Starts matter: the uniform family has a kink at each reading, so callers pass several.
@@ -108,7 +108,7 @@ def refine(data: Readings, codes: Codes, theta: Floats, iterations: int = 14) ->
     return Fits(codes, np.frombuffer(refined).reshape(theta.shape), np.frombuffer(cost))
 
 
-def start_fits(data: Readings, centres: Floats, codes: Codes) -> Fits:
+def start_fits(data: CurveReadings, centres: Floats, codes: Codes) -> Fits:
     """Solve for a and d_k at given boundaries, on relative errors; drops negative d_k.
 
     A fit that wants a negative d_k is the fit of fewer levels, which competes by itself.

@@ -21,7 +21,7 @@ from leadline.stats.explanations import (
     noise_of,
     readings_of,
 )
-from leadline.stats.hierarchy import SMEARED, STEP, Floats, Readings
+from leadline.stats.hierarchy import SMEARED, STEP, CurveReadings, Floats
 
 EXPLORE_SHARE = 0.55
 """Share of all readings placed by drop and coverage before any fit is trusted."""
@@ -87,7 +87,9 @@ def _steepest_gap(readings: Sequence[tuple[float, float]], *, open_only: bool) -
     return float((x[gap] + x[gap + 1]) / 2)
 
 
-def _border_gain(best: Explanation, data: Readings, noise: float, candidates: Floats) -> Floats:
+def _border_gain(
+    best: Explanation, data: CurveReadings, noise: float, candidates: Floats
+) -> Floats:
     """Predict the fall of the summed variance of ln C_k for one more reading at each candidate.
 
     Averaged over where the boundaries may be, as a reading just above C tells most and one just
@@ -112,7 +114,7 @@ def _border_gain(best: Explanation, data: Readings, noise: float, candidates: Fl
     return gain
 
 
-def _covariance(codes: hierarchy.Codes, theta: Floats, data: Readings, noise: float) -> Floats:
+def _covariance(codes: hierarchy.Codes, theta: Floats, data: CurveReadings, noise: float) -> Floats:
     """Covariance of the parameters of one fit under weak priors."""
     _, jacobian = hierarchy.ln_time(data.x, data.middle, codes, theta)
     levels = codes.shape[1]
@@ -124,7 +126,7 @@ def _covariance(codes: hierarchy.Codes, theta: Floats, data: Readings, noise: fl
 def _disagreement(
     best: Explanation,
     rivals: Sequence[Explanation],
-    data: Readings,
+    data: CurveReadings,
     noise: float,
     candidates: Floats,
 ) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from leadline.stats import hierarchy
 from leadline.stats.explanations import NOISE_PRIOR_DF, Explanation
-from leadline.stats.hierarchy import STEP, Floats, Readings
+from leadline.stats.hierarchy import STEP, CurveReadings, Floats
 
 RESAMPLES = 240
 _SHAPES_BY_BIC = 6.0
@@ -19,7 +19,7 @@ _SHAPES_BY_BIC = 6.0
 def bootstrap(
     best: Explanation,
     rivals: Sequence[Explanation],
-    data: Readings,
+    data: CurveReadings,
     noise: float,
     rng: np.random.Generator,
 ) -> Floats:
@@ -45,7 +45,7 @@ def bootstrap(
 
 
 def _resampled(
-    rival: Explanation, data: Readings, noise: float, count: int, rng: np.random.Generator
+    rival: Explanation, data: CurveReadings, noise: float, count: int, rng: np.random.Generator
 ) -> Floats:
     fitted = rival.ln_time(data.x, data.middle)
     residual = (data.y - fitted) * np.sqrt(data.weight)
@@ -72,7 +72,7 @@ def _resampled(
     return _jitter_steps(rival, data, chosen, rng)
 
 
-def _starts(rival: Explanation, data: Readings) -> list[Floats]:
+def _starts(rival: Explanation, data: CurveReadings) -> list[Floats]:
     """Return the fit itself, and each boundary moved either way: a kink has local minima."""
     theta = np.array(rival.coefficients)
     starts = [theta]
@@ -93,7 +93,7 @@ def _starts(rival: Explanation, data: Readings) -> list[Floats]:
 
 
 def _jitter_steps(
-    rival: Explanation, data: Readings, centres: Floats, rng: np.random.Generator
+    rival: Explanation, data: CurveReadings, centres: Floats, rng: np.random.Generator
 ) -> Floats:
     """Spread a step's place over the gap between readings, where nothing tells it."""
     centres = centres.copy()

@@ -73,7 +73,7 @@ class Begun(Protocol[S_co]):
 
 
 class Study(ABC, Generic[T, S, B]):
-    """A study as somebody asked for it: what its kind has to say for `conduct`."""
+    """A study as requested: what its kind has to say for `conduct`."""
 
     records: ClassVar[Records[Any, Any]]
     mismatches: ClassVar[tuple[type[LeadlineError], ...]] = ()
@@ -158,7 +158,7 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     access: Access = Access()
     given: frozenset[str] | None = None
-    """Names of the options of access that somebody chose, as `require_same_access` has it."""
+    """Names of the options of access that the user chose, as `require_same_access` has it."""
     cache_limit_bytes: int | None = None
     """Cap on memory; 0 is none, None lets Leadline choose."""
     max_bytes: int | None = None

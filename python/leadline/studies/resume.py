@@ -65,7 +65,7 @@ def require_same_access(
         system: the name by which it is found again.
         begun: how it reaches its storage.
         asked: what is asked for now.
-        given: names of the options that somebody chose; None: those that are not as usual.
+        given: names of the options that the user chose; None: those that are not as usual.
         what: it is.
 
     Raises:

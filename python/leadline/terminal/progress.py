@@ -16,7 +16,7 @@ from leadline.terminal.talk import console, talk
 from leadline.units import format_bytes, format_rate
 
 
-def tell_plan(
+def print_plan(
     start: PointsStart,
     points: Sequence[Measurement],
     *,

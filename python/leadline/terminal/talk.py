@@ -129,7 +129,7 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
 
 
-def tell_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def print_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Say what was found before measuring; return what is more than a note, as it is stored."""
     for finding in findings:
         talk(f"{'note' if finding.is_note else 'warning'}: {finding}")

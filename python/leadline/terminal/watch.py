@@ -11,15 +11,15 @@ from leadline.store import Store
 from leadline.studies.conduct import OnProgress, Watcher
 from leadline.studies.resume import format_kept, resume_options
 from leadline.terminal.progress import progress_bar
-from leadline.terminal.talk import talk, tell_findings
+from leadline.terminal.talk import print_findings, talk
 
 
 class Teller(Watcher):
     """Tells the person at the terminal."""
 
-    def __init__(self, tell_plan: Callable[[Any, Any], None]) -> None:
+    def __init__(self, print_plan: Callable[[Any, Any], None]) -> None:
         """Take what tells of what will run, given the start and what is kept of it."""
-        self._tell_plan = tell_plan
+        self._tell_plan = print_plan
 
     def begun(self, start: Any, kept: Any) -> None:
         """Say what will run."""
@@ -31,7 +31,7 @@ class Teller(Watcher):
 
     def found(self, findings: Sequence[Finding]) -> None:
         """Say what may disturb the study."""
-        tell_findings(findings)
+        print_findings(findings)
 
     def progress(
         self, planned: int, *, what: str = "points", simulated: bool = False
@@ -45,11 +45,11 @@ class PointsTeller(Teller):
 
     def __init__(
         self,
-        tell_plan: Callable[[Any, Any], None],
+        print_plan: Callable[[Any, Any], None],
         sentences: Callable[[Store, str], Sequence[str]],
     ) -> None:
         """Take what tells of the plan, and what says what a stored study found."""
-        super().__init__(tell_plan)
+        super().__init__(print_plan)
         self._sentences = sentences
 
     def stopped(self, store: Store, start: Any, error: BaseException) -> None:

@@ -16,8 +16,8 @@ from leadline.record.finding import Finding, within
 from leadline.studies.comparison.contenders import Named
 from leadline.studies.comparison.document import (
     ComparisonRefused,
-    Readings,
     Terms,
+    WorkloadReadings,
     compare_systems,
     focal_questions,
     name_systems,
@@ -162,14 +162,14 @@ def test_the_gate_judges_new_against_old() -> None:
         )
 
 
-def readings(workload: Workload, **changes: Any) -> Readings:
-    made_up = Readings(
+def readings(workload: Workload, **changes: Any) -> WorkloadReadings:
+    made_up = WorkloadReadings(
         workload, {"atlas": (10.0, 10.2, 9.9, 10.1), "rapid": (20.1, 19.8, 20.3, 20.0)}, ()
     )
-    return Readings(**{**made_up.__dict__, **changes})
+    return WorkloadReadings(**{**made_up.__dict__, **changes})
 
 
-def measured(found: Readings) -> SystemsComparison:
+def measured(found: WorkloadReadings) -> SystemsComparison:
     terms = Terms([question()], measured={INSIDE: found}, slower_frac=0.05)
     return compare_systems(systems(atlas(), quicker()), terms)
 

@@ -14,7 +14,7 @@ import pytest
 from leadline.models.learning import Box
 from leadline.record import Measurement, PlanStage, Workload
 from leadline.studies.survey import middle
-from leadline.studies.survey.borders import Readings
+from leadline.studies.survey.borders import SurveyReadings
 from leadline.studies.survey.middle import MiddleStrategy
 from proving.samples import sample_point
 from simulated_answers import MIB, plan
@@ -78,7 +78,7 @@ def chosen(before: int, each: int) -> Workload:
 
 def learn(total: int, recorded: Sequence[Measurement] = ()) -> list[Workload | None]:
     """What the script says, None where it thinks; every point is measured as it is asked."""
-    readings = Readings(CURVES[:])
+    readings = SurveyReadings(CURVES[:])
     whole = msgspec.structs.replace(plan(), stages=(PlanStage("learning", total, ""),))
     strategy = MiddleStrategy(whole, SEED, readings, recorded, processors=PROCESSORS)
     said: list[Workload | None] = []

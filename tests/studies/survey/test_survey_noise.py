@@ -10,7 +10,7 @@ import pytest
 
 from leadline.record import Interval, Measurement, Workload
 from leadline.stats import Noise, own_error, pooled_noise, reading_interval
-from leadline.studies.survey.borders import Readings
+from leadline.studies.survey.borders import SurveyReadings
 from leadline.studies.survey.middle import RegionBounds
 from leadline.studies.survey.sentences import NoiseModel
 from proving.samples import sample_point
@@ -19,9 +19,9 @@ MIB = 2**20
 REGIONS = (RegionBounds(MIB, 100 * MIB, 10 * MIB), RegionBounds(100 * MIB, 900 * MIB, 300 * MIB))
 
 
-def told(*groups: tuple[float, list[float]]) -> Readings:
+def told(*groups: tuple[float, list[float]]) -> SurveyReadings:
     """(place in MiB, readings in MB/s) of workloads, each reading at a time of its own."""
-    readings = Readings()
+    readings = SurveyReadings()
     clock = [0.0, 7.0, 3.0, 9.0, 1.0, 5.0]
     for place, rates in groups:
         for turn, rate in enumerate(rates):
@@ -106,9 +106,9 @@ def test_an_interval_knows_the_noise_and_the_runs_own_error() -> None:
     assert model.interval([]) == Interval(0.0, None, None, 0)
 
 
-def moving(change: float, *, step: bool, begin_s: float = 0.0) -> Readings:
+def moving(change: float, *, step: bool, begin_s: float = 0.0) -> SurveyReadings:
     """Three quiet workloads in turn; a slope, or a fall half-way, over an hour."""
-    readings = Readings()
+    readings = SurveyReadings()
     for turn in range(6):
         for place in range(3):
             clock = 600.0 * turn + 10 * place
@@ -134,7 +134,7 @@ def test_noise_beside_a_drift_is_as_large_as_without_one() -> None:
     """On average over many systems whose noise is known; a fitted drift hides a part of it."""
     sd, found = 0.05, []
     for seed in range(400):
-        draw, readings = np.random.default_rng(seed), Readings()
+        draw, readings = np.random.default_rng(seed), SurveyReadings()
         for place in range(4):
             for turn in range(2):
                 clock = 400.0 * draw.random() + 1800.0 * turn

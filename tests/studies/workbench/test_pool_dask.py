@@ -206,7 +206,7 @@ def test_a_trial_that_kills_its_machines_is_given_up(tmp_path: Path) -> None:
 
 def test_without_a_machine_trials_end_instead_of_waiting_for_ever(shared: Cluster) -> None:
     shared.add_worker("atlas")
-    with DaskPool(shared.address, print, patience_s=0.5) as pool:
+    with DaskPool(shared.address, print, timeout_s=0.5) as pool:
         wait_for(pool, 1)
         future = pool.submit(forever, order(0))
         kill_at_work(shared, pool, "atlas")
@@ -222,7 +222,7 @@ def test_without_a_machine_trials_end_instead_of_waiting_for_ever(shared: Cluste
 def test_a_scheduler_that_goes_away_ends_the_trials(tmp_path: Path) -> None:
     with (
         dask_cluster(tmp_path, ["atlas"]) as cluster,
-        DaskPool(cluster.address, print, patience_s=0.5) as pool,
+        DaskPool(cluster.address, print, timeout_s=0.5) as pool,
     ):
         future = pool.submit(forever, order(0))
         cluster.kill("scheduler")

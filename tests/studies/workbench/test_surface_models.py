@@ -17,7 +17,7 @@ from leadline.studies.workbench.surface.grid import (
     SD_LOG_UNKNOWN,
     Grid,
     GridError,
-    Readings,
+    PeakReadings,
     full_grid,
     sd_log,
 )
@@ -43,8 +43,8 @@ GRID = Grid.of(FACTORS)
 CORNERS = ((1, 1), (1, 100), (4, 1), (4, 100), (2, 4), (3, 16), (4, 8), (2, 64))
 
 
-def told(truth: Truth, sd: float = 0.02, seed: int | None = None) -> Readings:
-    readings = Readings(GRID)
+def told(truth: Truth, sd: float = 0.02, seed: int | None = None) -> PeakReadings:
+    readings = PeakReadings(GRID)
     for number, (disks, threads) in enumerate(CORNERS):
         sample: Sample = {"disks": disks, "threads": threads}
         own = None if seed is None else 100 * seed + number
@@ -76,7 +76,7 @@ def test_a_quadratic_finds_a_quadratic_exactly() -> None:
 
 
 def test_six_peaks_for_six_terms_leave_no_word_on_the_error() -> None:
-    readings = Readings(GRID)
+    readings = PeakReadings(GRID)
     for disks, threads in ((1, 1), (1, 100), (4, 1), (4, 100), (2, 16), (3, 64)):
         sample: Sample = {"disks": disks, "threads": threads}
         assert np.isnan(quadratic_raw(readings).log_rate).any()
@@ -96,7 +96,7 @@ def test_a_fit_by_least_squares_covers_what_each_cell_has_of_its_own() -> None:
         def truth(sample: Sample, own: np.ndarray = own) -> float:
             return raw_quadratic(sample) * (1 + float(own[GRID.cell(sample)]))
 
-        readings = Readings(GRID)
+        readings = PeakReadings(GRID)
         for sample in GRID.samples[::3] + GRID.samples[1::3]:
             readings.tell(sample, peak_of(truth(sample)))
         belief = quadratic_raw(readings)
@@ -254,7 +254,7 @@ def test_each_peak_is_foreseen_from_all_others_and_not_from_itself(
 
 
 def test_the_order_of_the_tellings_plays_no_part() -> None:
-    forward, back = Readings(GRID), Readings(GRID)
+    forward, back = PeakReadings(GRID), PeakReadings(GRID)
     samples: list[Sample] = [{"disks": disks, "threads": threads} for disks, threads in CORNERS]
     for sample in samples:
         forward.tell(sample, peak_of(bottleneck(sample)))
@@ -279,7 +279,7 @@ def test_a_peaks_own_interval_is_its_noise() -> None:
 def test_categories_shift_the_surface() -> None:
     kind = Factor(name="fs", role="configuration", levels=("ext4", "xfs"), scale="category")
     grid = Grid.of([*FACTORS, kind])
-    readings = Readings(grid)
+    readings = PeakReadings(grid)
     for number, sample in enumerate(full_grid(grid.factors)):
         if number % 7 == 0:
             factor = 1.5 if sample["fs"] == "xfs" else 1.0

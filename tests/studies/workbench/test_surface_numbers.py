@@ -13,7 +13,7 @@ from leadline.record.workbench import Factor
 from leadline.studies.workbench.surface import design as sequential
 from leadline.studies.workbench.surface import models
 from leadline.studies.workbench.surface.design import SequentialDesign, _expected_cost
-from leadline.studies.workbench.surface.grid import Grid, Readings
+from leadline.studies.workbench.surface.grid import Grid, PeakReadings
 from leadline.studies.workbench.surface.models import choose, own, smooth
 from leadline.studies.workbench.surface.posterior import SoftMin, _log_level
 from surface_fixture import FACTORS, GOAL, bottleneck, peak_of
@@ -73,8 +73,8 @@ def test_half_of_a_smooth_misfit_is_alike_over_a_third_of_a_range() -> None:
     assert own(grid) == pytest.approx(np.eye(5))
 
 
-def told(count: int) -> Readings:
-    readings = Readings(GRID)
+def told(count: int) -> PeakReadings:
+    readings = PeakReadings(GRID)
     for cell in range(0, 4 * count, 4):
         readings.tell(GRID.samples[cell], peak_of(bottleneck(GRID.samples[cell])))
     return readings
@@ -88,7 +88,7 @@ def test_five_peaks_are_enough_to_choose_a_model_by(monkeypatch: pytest.MonkeyPa
 
 
 def test_without_a_number_among_the_factors_there_is_no_bottleneck() -> None:
-    assert choose(Readings(Grid.of([KIND])), 1).name == "quadratic-log"
+    assert choose(PeakReadings(Grid.of([KIND])), 1).name == "quadratic-log"
 
 
 def design(count: int, error_frac: float | None = None, most: int | None = None) -> Any:
@@ -164,7 +164,7 @@ def test_of_samples_that_teach_as_much_the_first_cells_are_asked() -> None:
 
 
 def test_a_search_that_cost_nothing_is_cheap_and_no_fault() -> None:
-    readings = Readings(GRID)
+    readings = PeakReadings(GRID)
     for cell, cost_s in ((0, 0.0), (31, 100.0)):
         readings.tell(GRID.samples[cell], peak_of(100.0, cost_s=cost_s))
     found = _expected_cost(readings)

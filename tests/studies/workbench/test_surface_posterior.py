@@ -9,7 +9,7 @@ import pytest
 
 from leadline.record.workbench import Factor
 from leadline.studies.workbench.surface.design import _as_if_known, _expected_cost, _learned
-from leadline.studies.workbench.surface.grid import Grid, Readings
+from leadline.studies.workbench.surface.grid import Grid, PeakReadings
 from leadline.studies.workbench.surface.models import smooth
 from leadline.studies.workbench.surface.posterior import (
     CATEGORY_SD_LOG,
@@ -180,7 +180,7 @@ def test_a_peak_takes_out_of_all_cells_what_it_is_said_to() -> None:
 
 
 def test_what_a_search_costs_is_expected_to_be_as_its_neighbours_cost() -> None:
-    readings = Readings(GRID)
+    readings = PeakReadings(GRID)
     assert _expected_cost(readings) == pytest.approx(np.ones(32))
     for cell in (0, 31):
         sample = GRID.samples[cell]

@@ -101,14 +101,14 @@ pub trait QueueBackend: Send {
     /// `Fault` when the slot's request cannot be queued.
     fn prepare(&mut self, slot: usize, request: &Request) -> Result<(), EngineError>;
 
-    /// Sends what was prepared, waits until at least one request is done or `patience_ns` are over,
+    /// Sends what was prepared, waits until at least one request is done or `timeout_ns` are over,
     /// and appends all that are done. Allocates nothing while `done` has room for every slot.
     ///
     /// # Errors
     /// `Io` when the target fails in the middle of a run.
     fn turn(
         &mut self,
-        patience_ns: Option<u64>,
+        timeout_ns: Option<u64>,
         done: &mut Vec<Completion>,
     ) -> Result<(), EngineError>;
 

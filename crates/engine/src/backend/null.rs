@@ -48,7 +48,7 @@ impl QueueBackend for NullQueue {
     #[inline]
     fn turn(
         &mut self,
-        _patience_ns: Option<u64>,
+        _timeout_ns: Option<u64>,
         done: &mut Vec<Completion>,
     ) -> Result<(), EngineError> {
         done.append(&mut self.prepared);

@@ -172,12 +172,12 @@ impl QueueBackend for UringBackend {
     #[inline]
     fn turn(
         &mut self,
-        patience_ns: Option<u64>,
+        timeout_ns: Option<u64>,
         done: &mut Vec<Completion>,
     ) -> Result<(), EngineError> {
         loop {
             let Some(ring) = self.ring.as_mut() else { return Ok(()) };
-            let patient = ring.enter(patience_ns)?;
+            let patient = ring.enter(timeout_ns)?;
             self.collect(done)?;
             if !done.is_empty() || !patient {
                 return Ok(());
@@ -264,16 +264,16 @@ impl Ring {
         }
     }
 
-    /// Sends what is prepared and waits for a completion; false when patience ended first.
+    /// Sends what is prepared and waits for a completion; false when the timeout ended first.
     #[inline]
-    fn enter(&mut self, patience_ns: Option<u64>) -> Result<bool, EngineError> {
+    fn enter(&mut self, timeout_ns: Option<u64>) -> Result<bool, EngineError> {
         self.prepared = 0;
-        let waited = match patience_ns {
+        let waited = match timeout_ns {
             None => self.uring.submit_and_wait(1),
-            Some(patience_ns) => {
+            Some(timeout_ns) => {
                 let time = Timespec::new()
-                    .sec(patience_ns / 1_000_000_000)
-                    .nsec((patience_ns % 1_000_000_000) as u32);
+                    .sec(timeout_ns / 1_000_000_000)
+                    .nsec((timeout_ns % 1_000_000_000) as u32);
                 let arguments = SubmitArgs::new().timespec(&time);
                 self.uring.submitter().submit_with_args(1, &arguments)
             }

@@ -69,21 +69,21 @@ pub fn run(
     let start = Barrier::new(devices.len() * OUTSTANDING);
     let nexts: Vec<AtomicU64> = devices.iter().map(|_| AtomicU64::new(0)).collect();
     let spans = std::thread::scope(|scope| {
-        let mut issuers = Vec::new();
+        let mut workers = Vec::new();
         for (device, next) in devices.iter_mut().zip(&nexts) {
             let RawDevice { file, path, buffers } = &mut **device;
             let (file, path, start) = (&*file, &*path, &start);
             for buffer in buffers {
-                issuers.push(scope.spawn(move || {
+                workers.push(scope.spawn(move || {
                     start.wait();
                     let began_ns = now_ns();
-                    let mut issuer = Issuer { file, path, buffer, reads, deadline_ns };
-                    issuer.share(next, bytes)?;
+                    let mut worker = Worker { file, path, buffer, reads, deadline_ns };
+                    worker.share(next, bytes)?;
                     Ok((began_ns, now_ns()))
                 }));
             }
         }
-        issuers.into_iter().map(joined).collect::<Result<Vec<_>, EngineError>>()
+        workers.into_iter().map(joined).collect::<Result<Vec<_>, EngineError>>()
     })?;
     let began_ns = spans.iter().map(|span| span.0).min().unwrap_or(0);
     let ended_ns = spans.iter().map(|span| span.1).max().unwrap_or(0);
@@ -98,7 +98,7 @@ pub fn joined<T>(
     thread.join().unwrap_or_else(|_| Err(EngineError::fault("a thread of the file test panicked")))
 }
 
-struct Issuer<'a> {
+struct Worker<'a> {
     file: &'a File,
     path: &'a str,
     buffer: &'a mut BufferSlice,
@@ -106,7 +106,7 @@ struct Issuer<'a> {
     deadline_ns: u64,
 }
 
-impl Issuer<'_> {
+impl Worker<'_> {
     /// Takes the next piece of the device until none is left.
     fn share(&mut self, next: &AtomicU64, end: u64) -> Result<(), EngineError> {
         loop {

@@ -4,8 +4,8 @@
 //! answer when the generator stops waiting counts with its age then: a response time that is at
 //! least so long.
 
+mod early_abort;
 pub mod nfs;
-mod patience;
 mod server_of_parts;
 pub mod simulated;
 pub mod simulated_server;

@@ -8,7 +8,7 @@ use leadline_wire::job::trial::TrialOrder;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::patience::Patience;
+use super::early_abort::EarlyAbort;
 use super::simulated_server::{DRAIN_S, exponential};
 use super::{Limits, LoadTally, Window};
 use leadline_base::clock::ns_from_s;
@@ -31,25 +31,25 @@ pub fn run(document: &Document, order: &TrialOrder) -> Result<LoadResult, Engine
     let limits = Limits::of(order.limits_ms());
     let mut tally = LoadTally::new(Window { from_ns, to_ns, limits });
     let mut arrivals = Xoshiro256PlusPlus::seed_from_u64(order.seed ^ ARRIVALS);
-    let mut patience = Patience::new(order.abort_above_ms, from_ns);
+    let mut early_abort = EarlyAbort::new(order.abort_above_ms, from_ns);
     let mut now_ns = 0.0_f64;
     let mut ended = Ended { at_ns: to_ns, early: false };
     loop {
         now_ns += exponential(&mut arrivals) * 1e9 / order.rate_per_s;
         let due_ns = (now_ns as u64).min(to_ns);
         while let Some(end) = server.next_end(due_ns) {
-            patience.answered(end.due_ns, end.at_ns);
+            early_abort.answered(end.due_ns, end.at_ns);
             count(&mut tally, end);
         }
         if due_ns >= to_ns {
             break;
         }
-        if patience.ends(due_ns) {
+        if early_abort.ends(due_ns) {
             ended = Ended { at_ns: due_ns, early: true };
             tally.cut(due_ns);
             break;
         }
-        patience.due(due_ns);
+        early_abort.due(due_ns);
         server.submit(due_ns);
     }
     let last_ns = ended.at_ns + ns_from_s(DRAIN_S);

@@ -80,24 +80,24 @@ const GATE_PAUSE: Duration = Duration::from_micros(50);
 /// The first failure of a worker; `Io` when threads cannot be had; `Target` when time was up
 /// before measuring.
 pub fn run<I: Issue>(
-    issuers: Vec<I>,
+    workers: Vec<I>,
     setting: &Setting,
     reporter: &mut Reporter,
 ) -> Result<Run, EngineError> {
     let signals = Signals::new(setting.clock);
     let schedule = setting.schedule.clone().map(Schedule::new);
-    let lives: Vec<Live> = issuers.iter().map(|_| Live::default()).collect();
+    let lives: Vec<Live> = workers.iter().map(|_| Live::default()).collect();
     let (outcome, tallies) = std::thread::scope(|scope| {
         let held = signals.hold();
-        let mut threads = Vec::with_capacity(issuers.len());
+        let mut threads = Vec::with_capacity(workers.len());
         let mut refused = None;
-        for (index, (issuer, live)) in issuers.into_iter().zip(&lives).enumerate() {
+        for (index, (worker, live)) in workers.into_iter().zip(&lives).enumerate() {
             let context = Context { signals: &signals, live, schedule: schedule.as_ref() };
             let cpu = setting.placement.cpus.get(index).copied();
             let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
             let body = move || {
                 cpu.into_iter().for_each(pin);
-                worker::run(issuer, &context)
+                worker::run(worker, &context)
             };
             match builder.spawn_scoped(scope, body) {
                 Ok(thread) => threads.push(thread),

@@ -14,15 +14,15 @@ use leadline_wire::job::measure::Placement;
 
 /// The place of every worker of a run on `file`, where it has one.
 #[must_use]
-pub fn place(policy: Placement, issuers: usize, file: Option<&File>) -> Placed {
+pub fn place(policy: Placement, workers: usize, file: Option<&File>) -> Placed {
     let mut cpus = allowed();
-    if policy == Placement::Free || issuers > cpus.len() {
+    if policy == Placement::Free || workers > cpus.len() {
         return Placed { pinned: false, cpus: Vec::new() };
     }
     let served = file.and_then(device_names).map_or_else(Vec::new, |names| interrupts(&names));
     // Stable, so that processors that serve equally many keep their order.
     cpus.sort_by_key(|cpu| std::cmp::Reverse(served.get(*cpu).copied().unwrap_or(0)));
-    cpus.truncate(issuers);
+    cpus.truncate(workers);
     Placed { pinned: true, cpus }
 }
 

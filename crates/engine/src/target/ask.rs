@@ -21,8 +21,8 @@ use crate::backend::nfs::volume::Volume;
 pub fn answer(job: &AskJob) -> Result<Answer, EngineError> {
     let reply = Answer { job_id: job.job_id.clone(), ..Answer::default() };
     match &job.ask {
-        Question::Claim { server, run, process, patience_s } => {
-            let mut volume = open(server, *patience_s)?;
+        Question::Claim { server, run, process, timeout_s } => {
+            let mut volume = open(server, *timeout_s)?;
             let facts = server_facts(&mut volume)?;
             claim::claim(&mut volume, run, &Holder::here(*process))?;
             let room = room(&mut volume, None);
@@ -31,18 +31,18 @@ pub fn answer(job: &AskJob) -> Result<Answer, EngineError> {
             }
             Ok(Answer { server: Some(facts), room: Some(room?), ..reply })
         }
-        Question::Room { server, run, patience_s } => {
-            let mut volume = open(server, *patience_s)?;
+        Question::Room { server, run, timeout_s } => {
+            let mut volume = open(server, *timeout_s)?;
             Ok(Answer { room: Some(room(&mut volume, Some(run))?), ..reply })
         }
-        Question::Release { server, run, patience_s } => {
-            claim::release(&mut open(server, *patience_s)?, run).map(|()| reply)
+        Question::Release { server, run, timeout_s } => {
+            claim::release(&mut open(server, *timeout_s)?, run).map(|()| reply)
         }
     }
 }
 
-fn open(server: &NfsAddress, patience_s: f64) -> Result<Volume, EngineError> {
-    Volume::open(server, Duration::from_secs_f64(patience_s))
+fn open(server: &NfsAddress, timeout_s: f64) -> Result<Volume, EngineError> {
+    Volume::open(server, Duration::from_secs_f64(timeout_s))
 }
 
 fn server_facts(volume: &mut Volume) -> Result<ServerFacts, EngineError> {

@@ -38,7 +38,7 @@ pub(crate) struct Directory<'a> {
     device: Option<BlockDevice>,
     place: DataPlace,
     granule_bytes: u64,
-    issuers: Issuers,
+    workers: Workers,
     layout_bytes: u64,
     precondition: Option<Preconditioned>,
 }
@@ -69,8 +69,8 @@ impl<'a> Directory<'a> {
         let written = check_written(data.file(), unique_bytes, may_compress)?;
         place.unchecked.extend(written.unchecked);
         place.compressed = written.compressed_bytes > 0;
-        let issuers = Issuers::new(job, &data, request_bytes)?;
-        Ok(Self { job, data, device, place, granule_bytes, issuers, layout_bytes, precondition })
+        let workers = Workers::new(job, &data, request_bytes)?;
+        Ok(Self { job, data, device, place, granule_bytes, workers, layout_bytes, precondition })
     }
 }
 
@@ -122,10 +122,10 @@ impl Site for Directory<'_> {
         reporter: &mut Reporter,
     ) -> Result<(Run, Evidence), EngineError> {
         let depth = self.job.workload.queue_depth as usize;
-        let run = match self.issuers {
-            Issuers::Pread(backends) => phases::run(blocking(backends, demands), setting, reporter),
-            Issuers::Mmap(backends) => phases::run(blocking(backends, demands), setting, reporter),
-            Issuers::Uring(backends) => {
+        let run = match self.workers {
+            Workers::Pread(backends) => phases::run(blocking(backends, demands), setting, reporter),
+            Workers::Mmap(backends) => phases::run(blocking(backends, demands), setting, reporter),
+            Workers::Uring(backends) => {
                 phases::run(queued(backends, demands, depth), setting, reporter)
             }
         }?;
@@ -144,13 +144,13 @@ impl Site for Directory<'_> {
 }
 
 /// The workers' open files and buffers, ready to run.
-enum Issuers {
+enum Workers {
     Pread(Vec<PreadBackend>),
     Uring(Vec<UringBackend>),
     Mmap(Vec<MmapBackend>),
 }
 
-impl Issuers {
+impl Workers {
     /// One per process, with buffers for requests of `request_bytes`; longer ones go in pieces.
     fn new(job: &MeasureJob, data: &DataFile, request_bytes: u64) -> Result<Self, EngineError> {
         let processes = job.workload.process_num as usize;
@@ -173,21 +173,21 @@ impl Issuers {
                     .collect::<Result<_, EngineError>>()?,
             ),
             BackendName::Mmap => {
-                let issuer = |buffer| {
+                let worker = |buffer| {
                     Ok(MmapBackend::new(Mapping::new(data.file(), &job.workload)?, buffer, sync))
                 };
-                let issuers = buffers.into_iter().map(issuer);
-                Self::Mmap(issuers.collect::<Result<_, EngineError>>()?)
+                let workers = buffers.into_iter().map(worker);
+                Self::Mmap(workers.collect::<Result<_, EngineError>>()?)
             }
             _ => Self::Pread(
                 buffers
                     .into_iter()
                     .map(|buffer| {
-                        let issuer = PreadBackend::new(file()?, buffer, sync);
+                        let worker = PreadBackend::new(file()?, buffer, sync);
                         if job.backend.direct || !pieces {
-                            return Ok(issuer);
+                            return Ok(worker);
                         }
-                        issuer.reading_pieces(file()?)
+                        worker.reading_pieces(file()?)
                     })
                     .collect::<Result<_, EngineError>>()?,
             ),

@@ -158,7 +158,7 @@ fn a_server_that_goes_away_ends_the_load() {
 }
 
 #[test]
-fn a_server_that_says_nothing_ends_the_load_with_its_patience() {
+fn a_server_that_says_nothing_ends_the_load_with_its_timeout() {
     let server = Server::start();
     let wire = Wire::to(server.port);
     prepare(wire.port, "db_tp");

@@ -61,7 +61,7 @@ fn every_call_is_counted_once_in_whatever_pieces_and_order_answers_come() {
         let server = scripted::start();
         server.script.fragment.store(fragment, SeqCst);
         server.script.together.store(together, SeqCst);
-        server.script.patience_ms.store(50, SeqCst);
+        server.script.timeout_ms.store(50, SeqCst);
         let order = LoadOrder { connections: 3, ..order(600.0, 1.0) };
         // Nothing waits so long: it ends with the last answer, on however busy a machine.
         let offered = waited_for(&server, &order, 600.0).unwrap();

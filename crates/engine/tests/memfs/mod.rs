@@ -70,8 +70,7 @@ pub fn claimed(port: u16) -> Value {
 
 /// Asks a server for this process.
 pub fn ask(kind: &str, port: u16) -> Value {
-    let mut question =
-        json!({"kind": kind, "server": address(port), "run": RUN, "patience_s": 5.0});
+    let mut question = json!({"kind": kind, "server": address(port), "run": RUN, "timeout_s": 5.0});
     if kind == "nfs_claim" {
         question["process"] = json!(std::process::id());
     }

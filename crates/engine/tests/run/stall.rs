@@ -67,17 +67,17 @@ impl<B: QueueBackend> QueueBackend for StallOnce<'_, B> {
 
     fn turn(
         &mut self,
-        patience_ns: Option<u64>,
+        timeout_ns: Option<u64>,
         done: &mut Vec<Completion>,
     ) -> Result<(), EngineError> {
         let now = now_ns();
         if let Some(until_ns) = self.until_ns().filter(|until_ns| now < *until_ns) {
             // The target keeps what it was asked; the worker need wait no longer than it wants to.
             let left_ns = until_ns - now;
-            sleep_until(now + patience_ns.map_or(left_ns, |patience_ns| patience_ns.min(left_ns)));
+            sleep_until(now + timeout_ns.map_or(left_ns, |timeout_ns| timeout_ns.min(left_ns)));
             return Ok(());
         }
-        self.inner.turn(patience_ns, done)
+        self.inner.turn(timeout_ns, done)
     }
 }
 
@@ -100,14 +100,14 @@ fn job(arrivals: Value) -> MeasureJob {
 fn run<I: Issue>(
     job: &MeasureJob,
     measuring: &AtomicBool,
-    issuer: impl FnOnce(Demand) -> I,
+    worker: impl FnOnce(Demand) -> I,
 ) -> Run {
     let stream = AccessStream::new(&job.workload, 4096, 1, 0).unwrap();
-    let issuer = issuer(Demand::new(job, stream, Probe::default(), OwnCost::default()));
+    let worker = worker(Demand::new(job, stream, Probe::default(), OwnCost::default()));
     let mut told = |event: &str| {
         measuring.fetch_or(event.contains(r#""phase":"measure""#), SeqCst);
     };
-    phases::run(vec![issuer], &setting(job), &mut Reporter::new("j", &mut told)).unwrap()
+    phases::run(vec![worker], &setting(job), &mut Reporter::new("j", &mut told)).unwrap()
 }
 
 /// The 400 requests that become due during the stall are answered after it, or count with their age

@@ -26,7 +26,7 @@ pub struct Script {
     /// Calls it collects before it answers them, the last first.
     pub together: AtomicUsize,
     /// Milliseconds after which it answers what it collected though no call comes; 0 for never.
-    pub patience_ms: AtomicU64,
+    pub timeout_ms: AtomicU64,
     /// Microseconds that it sleeps before each answer, one call of a connection after the other.
     pub service_us: AtomicU64,
     /// Status of every answer.
@@ -51,7 +51,7 @@ pub fn start() -> Scripted {
         most: AtomicU32::new(u32::MAX),
         fragment: AtomicUsize::new(0),
         together: AtomicUsize::new(1),
-        patience_ms: AtomicU64::new(0),
+        timeout_ms: AtomicU64::new(0),
         service_us: AtomicU64::new(0),
         status: AtomicU32::new(0),
         commits: AtomicUsize::new(0),
@@ -104,11 +104,11 @@ fn serve(mut stream: TcpStream, script: &Script) {
     }
 }
 
-/// Whether another call comes before patience ends.
+/// Whether another call comes before the timeout.
 fn comes(stream: &TcpStream, script: &Script) -> bool {
-    let patience_ms = script.patience_ms.load(SeqCst);
-    let patience = (patience_ms > 0).then(|| Duration::from_millis(patience_ms));
-    let _ = stream.set_read_timeout(patience);
+    let timeout_ms = script.timeout_ms.load(SeqCst);
+    let timeout = (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms));
+    let _ = stream.set_read_timeout(timeout);
     let comes = !matches!(stream.peek(&mut [0]), Err(error) if error.kind() == WouldBlock);
     let _ = stream.set_read_timeout(None);
     comes

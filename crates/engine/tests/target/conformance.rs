@@ -468,8 +468,8 @@ fn requests_across_the_edges_count_with_their_part_inside() {
     let job = measurement(&job);
     let mut ignore = |_: &str| {};
     let demand = |stream| Demand::new(&job, stream, Probe::default(), OwnCost::default());
-    let issuers = streams(&job).map(|stream| Blocking::new(Sleeper, demand(stream))).collect();
-    let run = phases::run(issuers, &setting(&job), &mut Reporter::new("j", &mut ignore)).unwrap();
+    let workers = streams(&job).map(|stream| Blocking::new(Sleeper, demand(stream))).collect();
+    let run = phases::run(workers, &setting(&job), &mut Reporter::new("j", &mut ignore)).unwrap();
     assert_accounted(&run, 8.0);
     let queue = |stream| Queued::new(SleepyQueue { due: [None; 4] }, demand(stream), 4);
     let queues = streams(&job).map(queue).collect();

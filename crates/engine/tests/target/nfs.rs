@@ -93,7 +93,7 @@ fn what_a_killed_holder_left_is_swept() {
     gone.wait().unwrap();
     let old = "run-ffffffffffffffffffffffffffffffff";
     let mut claim = json!({
-        "kind": "nfs_claim", "server": server.address(), "run": old, "patience_s": 5.0,
+        "kind": "nfs_claim", "server": server.address(), "run": old, "timeout_s": 5.0,
         "process": gone.id(),
     });
     let ask_it =
@@ -122,7 +122,7 @@ fn foreign_files_are_refused_and_not_touched() {
 fn a_path_that_is_not_there_and_a_port_where_nobody_listens_are_told_apart() {
     let server = Server::start();
     let mut question = json!({
-        "kind": "nfs_claim", "server": server.address(), "run": RUN, "patience_s": 1.0,
+        "kind": "nfs_claim", "server": server.address(), "run": RUN, "timeout_s": 1.0,
         "process": 1,
     });
     question["server"]["path"] = json!("/x/not/there");

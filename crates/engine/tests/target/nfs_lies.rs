@@ -12,7 +12,7 @@ const LAST_FRAGMENT: u32 = 1 << 31;
 const MOUNT: u32 = 100_005;
 const GETATTR: u32 = 1;
 const READDIR: u32 = 16;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const DIRECTORY: [u32; 22] = [0, 2, 0o700, 1, 0, 0, 0, 9, 0, 9, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0];
 const MOUNTED: [u32; 5] = [0, 4, 7, 1, 1];
 
@@ -48,7 +48,7 @@ fn serve(mut stream: TcpStream, say: &dyn Fn(u32, u32) -> Vec<u32>) -> Option<()
 fn a_mount_that_says_that_sixteen_gibibytes_follow_is_refused() {
     for lie in [vec![0, 4, 7, u32::MAX, 1], vec![0, u32::MAX, 7], vec![0, 4, 7, 2, 1]] {
         let address = server(move |_, _| lie.clone());
-        let error = Volume::open(&address, PATIENCE).unwrap_err();
+        let error = Volume::open(&address, TIMEOUT).unwrap_err();
         assert!(error.message.contains("a length in it is longer than all of it"), "{error:?}");
     }
 }
@@ -62,7 +62,7 @@ fn a_listing_without_an_end_ends() {
         (_, READDIR) => vec![0, 0, 0, 0, 1, 0, 5, 1, u32::from_be_bytes(*b".\0\0\0"), 0, 3, 0, 0],
         _ => vec![10_004],
     });
-    let mut volume = Volume::open(&address, PATIENCE).unwrap();
+    let mut volume = Volume::open(&address, TIMEOUT).unwrap();
     let directory = volume.directory.clone();
     let error = volume.names_up_to(&directory, 50).unwrap_err();
     assert!(error.message.contains("holds more than 50 entries"), "{error:?}");

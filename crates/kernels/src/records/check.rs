@@ -9,11 +9,11 @@ use leadline_wire::job::stream::{Io, StreamJob};
 
 use super::{Summary, whole_records};
 use crate::chunks::{CHUNK_BYTES, Chunks};
-use crate::crew;
 use crate::data_set::Input;
 use crate::deadline::Deadline;
 use crate::memory::Memory;
 use crate::phases::{JobWatch, Moved, PhaseWatch};
+use crate::thread_group;
 
 /// Fewest chunks of memory that a thread reads into.
 const CHUNKS_MIN: usize = 2;
@@ -68,7 +68,7 @@ pub fn look_at(
     let readers: Vec<Chunks> = portions
         .map(|portion| Chunks::new(input, portion, means.memory, &io))
         .collect::<Result<_, EngineError>>()?;
-    let answers = crew::work(readers, means.deadline, |mut chunks, watch| {
+    let answers = thread_group::work(readers, means.deadline, |mut chunks, watch| {
         let mut summary = Summary::default();
         while let Some((_, bytes)) = chunks.next()? {
             summary.add(bytes)?;

@@ -12,12 +12,12 @@ use leadline_wire::job::stream::{Kernel, StreamJob};
 use super::check::{Means, look_at, require_memory};
 use super::{Generator, RECORD_BYTES, Summary};
 use crate::chunks::CHUNK_BYTES;
-use crate::crew::{self, Answers, Watch};
 use crate::deadline::Deadline;
 use crate::lane::WriteLane;
 use crate::memory::{Memory, Region};
 use crate::output::Output;
 use crate::phases::{JobWatch, Moved};
+use crate::thread_group::{self, Answers, Watch};
 
 /// Records of a chunk.
 const CHUNK_RECORDS: u64 = (CHUNK_BYTES / RECORD_BYTES) as u64;
@@ -96,7 +96,7 @@ fn write(
             })
         })
         .collect::<Result<Vec<_>, EngineError>>()?;
-    crew::work(shares, means.deadline, |share, watch| write_share(wanted, share, watch))
+    thread_group::work(shares, means.deadline, |share, watch| write_share(wanted, share, watch))
 }
 
 /// The records of one thread of several: whole chunks, but for the end of the last.

@@ -18,13 +18,13 @@ use leadline_base::events::{Phase, Reporter};
 use leadline_wire::event::stream::{PhaseResult, StreamResult};
 use leadline_wire::job::stream::{Io, Kernel, StreamJob};
 
-use crate::crew;
 use crate::data_set::Input;
 use crate::deadline::Deadline;
 use crate::memory::Memory;
 use crate::output::{Output, OutputPart};
 use crate::phases::{JobWatch, Moved, PhaseWatch, add_turn};
 use crate::records::whole_records;
+use crate::thread_group;
 use key_range::KeyRange;
 use portion::Portion;
 use verify::Verifier;
@@ -122,8 +122,9 @@ impl Scan<'_> {
         let read = sum(portions, Portion::bytes_read);
         let copied = sum(portions, Portion::bytes_copied);
         let keys = &self.keys;
-        let answers =
-            crew::work(&mut *portions, &self.deadline, |portion, watch| portion.read(keys, watch))?;
+        let answers = thread_group::work(&mut *portions, &self.deadline, |portion, watch| {
+            portion.read(keys, watch)
+        })?;
         let moved = Moved {
             bytes_read: sum(portions, Portion::bytes_read) - read,
             copied_bytes: sum(portions, Portion::bytes_copied) - copied,
@@ -144,7 +145,7 @@ impl Scan<'_> {
         }
         let io = &self.io;
         let members = portions.iter_mut().zip(&parts);
-        let answers = crew::work(members, &self.deadline, |(portion, part), watch| {
+        let answers = thread_group::work(members, &self.deadline, |(portion, part), watch| {
             portion.write(part, io, watch)
         })?;
         let bytes_written = sum(portions, Portion::bytes_written) - written;

@@ -8,12 +8,12 @@ use leadline_wire::job::stream::Io;
 use super::key_range::{KeyRange, Record};
 use super::matches::Matches;
 use crate::chunks::{CHUNK_BYTES, Chunks};
-use crate::crew::Watch;
 use crate::data_set::Input;
 use crate::lane::WriteLane;
 use crate::memory::Memory;
 use crate::output::OutputPart;
 use crate::records::RECORD_BYTES;
+use crate::thread_group::Watch;
 
 /// Fewest chunks of a portion: two on their way in, and two for matches, of which one is begun
 /// and one has room for all of a chunk.

@@ -12,11 +12,11 @@ use leadline_wire::job::stream::Io;
 use super::key_range::Record;
 use super::portion::records_of;
 use crate::chunks::{CHUNK_BYTES, Chunks};
-use crate::crew::{self, Watch};
 use crate::data_set::Input;
 use crate::deadline::Deadline;
 use crate::memory::Memory;
 use crate::records::{KEY_BYTES, Summary};
+use crate::thread_group::{self, Watch};
 
 /// `low <= key < high` as bytes are compared.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl Verifier {
             let of_input = Chunks::new(input, range.clone(), memory, &io)?;
             pairs.push((of_input, Chunks::new(output, part, memory, &io)?));
         }
-        let answers = crew::work(pairs, deadline, |(mut input, mut output), watch| {
+        let answers = thread_group::work(pairs, deadline, |(mut input, mut output), watch| {
             self.compare(&mut input, &mut output, watch)
         })?;
         let mut whole = Summary::default();

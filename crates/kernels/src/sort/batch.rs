@@ -16,11 +16,11 @@ use super::gather::gather;
 use super::order::{Order, Share};
 use super::plan::Plan;
 use super::splitters::Splitters;
-use crate::crew::{self, Answers, Watch};
 use crate::deadline::Deadline;
 use crate::lane::{ReadLane, WriteLane};
 use crate::memory::Region;
 use crate::phases::PhaseWatch;
+use crate::thread_group::{self, Answers, Watch};
 
 /// Where a chunk of the input lies: offset and length, at most a chunk of whole records.
 pub type Piece = (u64, usize);
@@ -126,7 +126,7 @@ pub fn step(
     let draining = drain.map(|drain| Draining::new(plan, drain));
     let count = workers.len();
     let parts = workers.iter_mut().zip(filling).enumerate();
-    let mut turns = crew::work(parts, deadline, |(number, (worker, filling)), watch| {
+    let mut turns = thread_group::work(parts, deadline, |(number, (worker, filling)), watch| {
         let writing = draining.as_ref().map(|draining| draining.part(number, count));
         take_turns(plan, watch, worker, filling, writing)
     })?;

@@ -14,12 +14,12 @@ use super::loser_tree::{LoserTree, merge_into};
 use super::plan::Plan;
 use super::runs::{Run, Runs};
 use super::split::{cut, narrow};
-use crate::crew::{self, Answers, Watch};
 use crate::data_set::Writable;
 use crate::deadline::Deadline;
 use crate::lane::{ReadLane, WriteLane};
 use crate::memory::{Memory, PAGE_BYTES, Region};
 use crate::phases::PhaseWatch;
+use crate::thread_group::{self, Answers, Watch};
 
 /// What a merge moved and when its threads were done.
 pub struct Merged {
@@ -67,7 +67,7 @@ pub fn merge(
         let feed = Feed::new(read, held, &runs.made, ends.collect());
         parts.push(Part { feed, write, free, at: rank[0], chunk_bytes: plan.chunk_bytes() });
     }
-    let parts = crew::work(parts, deadline, |part: Part, watch| part.run(watch))?;
+    let parts = thread_group::work(parts, deadline, |part: Part, watch| part.run(watch))?;
     Ok(Merged { bytes_read: parts.of.iter().sum(), parts })
 }
 

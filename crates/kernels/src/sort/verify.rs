@@ -6,11 +6,11 @@ use leadline_base::error::EngineError;
 use leadline_wire::job::stream::StreamJob;
 
 use crate::chunks::Chunks;
-use crate::crew;
 use crate::data_set::Input;
 use crate::deadline::Deadline;
 use crate::memory::Memory;
 use crate::records::Summary;
+use crate::thread_group;
 
 /// Reads both, and says what the output is.
 ///
@@ -38,7 +38,7 @@ fn summary_of(
     for range in data_set.portions(job.threads as usize) {
         parts.push(Chunks::new(data_set, range, memory, &job.io)?);
     }
-    let summaries = crew::work(parts, deadline, |mut chunks: Chunks, watch| {
+    let summaries = thread_group::work(parts, deadline, |mut chunks: Chunks, watch| {
         let mut summary = Summary::default();
         while let Some((_, bytes)) = chunks.next()? {
             watch.check()?;

@@ -13,13 +13,13 @@ use super::reader::{BUFFERS_MIN, Reader, cut};
 use super::shape::Shape;
 use super::slots::Slots;
 use crate::chunks::CHUNK_BYTES;
-use crate::crew::{self, Answers, Watch};
 use crate::data_set::Input;
 use crate::deadline::Deadline;
 use crate::lane::WriteLane;
 use crate::memory::{Memory, Region};
 use crate::output::Output;
 use crate::phases::{JobWatch, Moved};
+use crate::thread_group::{self, Answers, Watch};
 
 /// One in so many bytes of the memory, at most, reads ahead; the others are tiles.
 const STAGING_SHARE: usize = 4;
@@ -174,7 +174,7 @@ impl<'a> Tiles<'a> {
         };
         let writing = writers.iter_mut().zip(shares.drain(..)).map(|(w, s)| Member::Writes(w, s));
         let mut answers = match read {
-            None => crew::work(writing, &self.deadline, |member, watch| {
+            None => thread_group::work(writing, &self.deadline, |member, watch| {
                 self.take_part(member, None, watch)
             })?,
             Some((index, memory)) => {
@@ -182,7 +182,7 @@ impl<'a> Tiles<'a> {
                 let (blocks, _) = memory[..bytes].as_chunks_mut();
                 let slots = Slots::new(blocks);
                 let members = writing.chain(readers.iter_mut().map(Member::Reads));
-                let answers = crew::work(members, &self.deadline, |member, watch| {
+                let answers = thread_group::work(members, &self.deadline, |member, watch| {
                     self.take_part(member, Some((index, &slots)), watch)
                 })?;
                 slots.must_be_full()?;

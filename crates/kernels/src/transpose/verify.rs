@@ -10,10 +10,10 @@ use super::fingerprint::Fingerprint;
 use super::plan::Plan;
 use super::reader::Reader;
 use super::shape::Shape;
-use crate::crew;
 use crate::data_set::Input;
 use crate::deadline::Deadline;
 use crate::memory::Memory;
+use crate::thread_group;
 
 /// With what is verified.
 pub struct Work<'a> {
@@ -57,7 +57,7 @@ impl Work<'_> {
         let plan = Plan::new(self.shape, self.shape.blocks());
         let memory = (self.memory, self.memory.left());
         let readers = Reader::open_all(data, plan, self.threads, memory, self.io)?;
-        let answers = crew::work(readers, &self.deadline, |mut reader, watch| {
+        let answers = thread_group::work(readers, &self.deadline, |mut reader, watch| {
             let mut sum = Fingerprint::default();
             let mut more = true;
             while more {

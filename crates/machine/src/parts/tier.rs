@@ -84,15 +84,15 @@ impl Tier {
     }
 
     /// Whether this request goes on a run that is too long for the flash.
-    fn passes(&mut self, issuer: u32, span: Span) -> bool {
-        if self.document.sequential_cutoff_bytes == 0 || issuer == NOBODY {
+    fn passes(&mut self, worker: u32, span: Span) -> bool {
+        if self.document.sequential_cutoff_bytes == 0 || worker == NOBODY {
             return false;
         }
-        let issuer = issuer as usize;
-        if issuer >= self.runs.len() {
-            self.runs.resize(issuer + 1, (u64::MAX, 0));
+        let worker = worker as usize;
+        if worker >= self.runs.len() {
+            self.runs.resize(worker + 1, (u64::MAX, 0));
         }
-        let (next, run) = &mut self.runs[issuer];
+        let (next, run) = &mut self.runs[worker];
         *run = if *next == span.from { *run + span.bytes } else { span.bytes };
         *next = span.end();
         *run > self.document.sequential_cutoff_bytes
@@ -191,8 +191,8 @@ impl Tier {
 
 impl Part for Tier {
     fn submit(&mut self, hub: &mut Hub, io: IoId) {
-        let (span, issuer) = (hub.io(io).span, hub.io(io).issuer);
-        let passes = self.passes(issuer, span);
+        let (span, worker) = (hub.io(io).span, hub.io(io).worker);
+        let passes = self.passes(worker, span);
         if span.write {
             self.write(hub, io, passes);
         } else {

@@ -39,8 +39,8 @@ pub enum Question {
         #[schemars(transform = bounded(ranges::PROCESS))]
         process: u32,
         /// Longest silence of the server, in seconds.
-        #[schemars(transform = bounded(ranges::PATIENCE_S))]
-        patience_s: f64,
+        #[schemars(transform = bounded(ranges::TIMEOUT_S))]
+        timeout_s: f64,
     },
     /// How much room is there, and how much of it the data file has.
     #[serde(rename = "nfs_room")]
@@ -51,8 +51,8 @@ pub enum Question {
         #[schemars(transform = pattern(RUN_PATTERN))]
         run: String,
         /// Longest silence of the server, in seconds.
-        #[schemars(transform = bounded(ranges::PATIENCE_S))]
-        patience_s: f64,
+        #[schemars(transform = bounded(ranges::TIMEOUT_S))]
+        timeout_s: f64,
     },
     /// Remove what the claim made.
     #[serde(rename = "nfs_release")]
@@ -63,8 +63,8 @@ pub enum Question {
         #[schemars(transform = pattern(RUN_PATTERN))]
         run: String,
         /// Longest silence of the server, in seconds.
-        #[schemars(transform = bounded(ranges::PATIENCE_S))]
-        patience_s: f64,
+        #[schemars(transform = bounded(ranges::TIMEOUT_S))]
+        timeout_s: f64,
     },
 }
 
@@ -75,12 +75,12 @@ impl AskJob {
     /// The field, its value, the range and what to write instead.
     pub(crate) fn validate(&self) -> Result<(), Wrong> {
         begins_well(self.version, &self.job_id)?;
-        let (Question::Claim { server, run, patience_s, .. }
-        | Question::Room { server, run, patience_s }
-        | Question::Release { server, run, patience_s }) = &self.ask;
+        let (Question::Claim { server, run, timeout_s, .. }
+        | Question::Room { server, run, timeout_s }
+        | Question::Release { server, run, timeout_s }) = &self.ask;
         server.validate()?;
         check_run("ask.run", run)?;
-        within("ask.patience_s", *patience_s, &ranges::PATIENCE_S, "seconds of silence")?;
+        within("ask.timeout_s", *timeout_s, &ranges::TIMEOUT_S, "seconds of silence")?;
         let Question::Claim { process, .. } = &self.ask else { return Ok(()) };
         within("ask.process", *process, &ranges::PROCESS, "the number of a process")
     }

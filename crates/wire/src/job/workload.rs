@@ -76,8 +76,8 @@ impl Workload {
         within("workload.size_mean", self.size_mean, &ranges::WORKLOAD_BYTES, bytes)?;
         within("workload.read_frac", self.read_frac, &ranges::SHARE, "1 for reads only")?;
         within("workload.seq_frac", self.seq_frac, &ranges::SHARE, "0 for random places only")?;
-        let issuers = "the number of workers";
-        within("workload.process_num", self.process_num, &ranges::PROCESSES, issuers)?;
+        let workers = "the number of workers";
+        within("workload.process_num", self.process_num, &ranges::PROCESSES, workers)?;
         let depth = "1 for one request at a time";
         within("workload.queue_depth", self.queue_depth, &ranges::QUEUE_DEPTH, depth)?;
         let think = "seconds, 0 for none";

@@ -23,9 +23,9 @@ from leadline.machine.stop import shielded
 from leadline.record.job import AskJob, JobTarget, NfsAsk, NfsQuestion, NfsTarget
 from leadline.record.jobs.nfs import NfsAsked, NfsRoom
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 """Longest silence of a server that owes an answer, as in the engine (SILENCE_S_MAX)."""
-PATIENCE_LOST_S = 2.0
+TIMEOUT_LOST_S = 2.0
 """The same when it was lost already."""
 
 
@@ -116,7 +116,7 @@ class NfsPlace:
             kind=kind,
             server=self._address,
             run=self._run,
-            patience_s=PATIENCE_LOST_S if self.lost else PATIENCE_S,
+            timeout_s=TIMEOUT_LOST_S if self.lost else TIMEOUT_S,
             process=process,
         )
         return self._child.run(AskJob(job_id=f"ask-{self._asked}", ask=question))

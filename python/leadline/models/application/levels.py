@@ -30,7 +30,7 @@ FRACTION_BESIDE = 0.1
 """A share of the requests that is no farther from what was surveyed is not told of."""
 
 
-class Kind(NamedTuple):
+class RequestKind(NamedTuple):
     """Requests of one kind."""
 
     size_mean: float
@@ -79,7 +79,7 @@ class Levels:
         self.borders = [border.bytes for border in self.predictor.survey.borders]
         self.found = dict[Finding, None]()
 
-    def costs(self, kinds: Sequence[Kind]) -> list[Cost]:
+    def costs(self, kinds: Sequence[RequestKind]) -> list[Cost]:
         """Return what each kind of request costs.
 
         Raises:
@@ -100,11 +100,11 @@ class Levels:
         sds = [each.ln_sd for each in expected]
         return [_cost(plan, np.array(seconds), np.array(sds)) for plan in plans]
 
-    def _plan(self, kind: Kind, asked: list[Workload]) -> list[_Place]:
+    def _plan(self, kind: RequestKind, asked: list[Workload]) -> list[_Place]:
         """Put the workloads of a kind among those that are asked."""
         return [self._place(level, kind, asked) for level in range(len(self.borders) + 1)]
 
-    def _place(self, level: int, kind: Kind, asked: list[Workload]) -> _Place:
+    def _place(self, level: int, kind: RequestKind, asked: list[Workload]) -> _Place:
         unique = self._unique_bytes(level, kind.size_mean)
         size, factor = self._size(unique, kind.size_mean)
         few, many, share = self._at_once(unique, kind.at_once)

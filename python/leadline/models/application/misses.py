@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leadline.models.application.levels import Kind, Levels
+from leadline.models.application.levels import Levels, RequestKind
 from leadline.models.model import Floats
 from leadline.record import Access, Interval
 from leadline.record.application import SYNC_CALLS, PhaseFound, Reuse, Stream
@@ -50,7 +50,9 @@ def _sync_seconds(
     """Seconds of all syncs and the standard deviation of their logarithm."""
     each = access.fsync_each or 1
     asked = [
-        Kind(max(512.0, (phase.dirty_at_sync_bytes or 0.0) / each), write, _seq_frac(phase), 1.0)
+        RequestKind(
+            max(512.0, (phase.dirty_at_sync_bytes or 0.0) / each), write, _seq_frac(phase), 1.0
+        )
         for phase in phases
         for write in (True, False)
     ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from leadline.models.application.levels import Kind, Levels
+from leadline.models.application.levels import Levels, RequestKind
 from leadline.models.application.misses import Use, metadata_term, misses_at, sync_term, uses_of
 from leadline.models.model import Floats, PredictionRefused
 from leadline.models.predictor import Predictor
@@ -206,9 +206,9 @@ class _Asked:
     def __post_init__(self) -> None:
         self.costs = self.levels.costs([self._kind(use) for use in self.uses])
 
-    def _kind(self, use: Use) -> Kind:
+    def _kind(self, use: Use) -> RequestKind:
         write = use.write and not self.waits
-        return Kind(use.size_mean, write, use.stream.seq_frac, at_once(use.phase))
+        return RequestKind(use.size_mean, write, use.stream.seq_frac, at_once(use.phase))
 
     def summed(self) -> _Summed:
         """Add up the seconds, under both policies and at both ends of what is not known."""

@@ -72,7 +72,7 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     ended: CommandEnded | None
     """None of what was not started for it."""
     stopped: int | None
-    """The signal by which somebody stopped it."""
+    """The signal that stopped it."""
     files: tuple[CapturedFile, ...]
     """Those with most bytes."""
     perturbation: Perturbation | None = None

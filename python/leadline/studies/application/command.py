@@ -96,7 +96,7 @@ def plan_application(
     )
 
 
-def tell_application(store: Store, study: Measured, *, json: bool) -> None:
+def print_application(store: Store, study: Measured, *, json: bool) -> None:
     """Tell a measurement of an application, and how it stands beside the description."""
     (asked,) = study.start.workloads
     described, found = _described(store, asked)

@@ -25,7 +25,7 @@ from leadline.terminal.options import (
     given_access,
     with_access,
 )
-from leadline.terminal.progress import tell_plan
+from leadline.terminal.progress import print_plan
 from leadline.terminal.talk import talk
 from leadline.terminal.tell import tell
 from leadline.terminal.watch import PointsTeller
@@ -83,7 +83,7 @@ def command(
 
 def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
     plan = start.plan
-    tell_plan(
+    print_plan(
         start,
         points,
         begun=f"cache study {start.study_id[:8]} of {start.system} ({start.target}), "

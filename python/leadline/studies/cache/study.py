@@ -174,7 +174,7 @@ def run_study(
 
 
 class FileCacheStudy(PointStudy[CacheStart]):
-    """A cache study as somebody asked for it, begun or gone on with."""
+    """A cache study as requested, begun or gone on with."""
 
     records = CACHE
     mismatches = (CacheStudyRefused,)

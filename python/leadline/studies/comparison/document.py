@@ -69,7 +69,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Readings:
+class WorkloadReadings:
     """One workload measured on several systems."""
 
     workload: Workload
@@ -87,7 +87,7 @@ class Terms:
     prices: Mapping[str, Price] = field(default_factory=dict)
     slower_frac: float | None = None
     """The gate's rule; None without a gate."""
-    measured: Mapping[Workload, Readings] | None = None
+    measured: Mapping[Workload, WorkloadReadings] | None = None
     """Readings of every question, when measured; None predicts."""
 
 
@@ -247,7 +247,7 @@ def _predicted(a: Named, b: Named, question: Question) -> _Pair:
     return _compared((a, b), question, rates, ratio, findings), ratio
 
 
-def _measured(a: Named, b: Named, question: Question, readings: Readings) -> _Pair:
+def _measured(a: Named, b: Named, question: Question, readings: WorkloadReadings) -> _Pair:
     findings = [each for each in readings.findings if each.where in {a.name, b.name}]
     if not {a.name, b.name} <= readings.mb_s.keys():
         pair = _compared((a, b), question, [None, None], None, findings)

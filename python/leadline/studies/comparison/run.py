@@ -34,8 +34,8 @@ from leadline.studies.comparison.contenders import Named, disturbance_of
 from leadline.studies.comparison.document import (
     ComparisonRefused,
     Question,
-    Readings,
     Terms,
+    WorkloadReadings,
     compare_systems,
     name_systems,
     questions_on,
@@ -83,7 +83,7 @@ def measure_in_turns(
     store: Keeper,
     *,
     on_reading: Callable[[str, Workload, int], None] = lambda *_: None,
-) -> tuple[Readings, ...]:
+) -> tuple[WorkloadReadings, ...]:
     """Measure every workload on every system that can take it, `asked.passes` times each.
 
     A workload that fewer than two systems can take is measured nowhere.
@@ -192,7 +192,7 @@ class _Diary:
 
 def _readings(
     work: Workload, results: dict[str, list[EngineResult]], refused: Sequence[Finding]
-) -> Readings:
+) -> WorkloadReadings:
     invalid = {
         each: None
         for name, mine in results.items()
@@ -204,7 +204,7 @@ def _readings(
         name: tuple(result.throughput_mb_s.value for result in mine)
         for name, mine in results.items()
     }
-    return Readings(work, rates, (*refused, *invalid))
+    return WorkloadReadings(work, rates, (*refused, *invalid))
 
 
 # Stored surveys compared, and measured now where that is asked for: one way for every caller.
@@ -215,7 +215,7 @@ VIRTUAL_SECONDS = 60.0
 
 
 class ComparisonAsked(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wants to know of stored surveys."""
+    """What the user wants to know of stored surveys."""
 
     workloads: Sequence[Workload] = ()
     named: bool = False
@@ -309,7 +309,7 @@ def measure_now(
     workloads: Sequence[Workload],
     asked: MeasureOptions,
     watcher: Watcher,
-) -> Mapping[Workload, Readings]:
+) -> Mapping[Workload, WorkloadReadings]:
     """Measure workloads on the very systems that were surveyed, interleaved."""
     targets = [surveyed_target(system.predictor.survey) for system in systems]
     paths = [target.path for target in targets if target.path is not None]

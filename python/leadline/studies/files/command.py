@@ -27,8 +27,8 @@ from leadline.terminal.options import (
     Seed,
     positive_bytes,
     positive_seconds,
+    print_ignored_options,
     reader,
-    tell_in_vain,
     with_output,
 )
 from leadline.terminal.talk import talk
@@ -144,7 +144,7 @@ def command(
 
     def begun(start: FilesStart, stored: FilesStudy | None) -> None:
         if stored is not None:
-            tell_in_vain(context, _kept_options(stored, asked, file_size))
+            print_ignored_options(context, _kept_options(stored, asked, file_size))
         _tell_plan(start, 0 if stored is None else stored.cells_done)
 
     asked_for = PlainFiles(targets, asked, file_bytes=file_size, max_bytes=max_bytes)

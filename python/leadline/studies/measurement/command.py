@@ -57,9 +57,9 @@ from leadline.terminal.options import (
     capped,
     given_access,
     positive_seconds,
+    print_ignored_options,
     reader,
     share_between,
-    tell_in_vain,
     with_access,
     with_output,
 )
@@ -142,7 +142,7 @@ def read_workload(text: str) -> Workload:
     return typed.workload
 
 
-def tell_words(typed: Typed) -> None:
+def print_words(typed: Typed) -> None:
     """Say what runs where its size was left open, and what of fio's words differs here."""
     if {"unique_bytes", "size_mean"} & {*typed.usual}:
         workload = typed.workload
@@ -194,7 +194,7 @@ def write_workload(
 
 # Descriptions of applications load numpy, which a lone workload does without.
 plan_application = late("leadline.studies.application.command:plan_application")
-tell_application = late("leadline.studies.application.command:tell_application")
+print_application = late("leadline.studies.application.command:print_application")
 write_application = late("leadline.studies.application.command:write_application")
 
 _Words = Annotated[
@@ -350,7 +350,7 @@ def command(
     measuring = Measuring(chosen, asked, access=access, given=given_access(context))
     study = conduct(measuring, store, _Teller(context, asked, json=json), resume=resume)
     if study.start.workloads[0].application_id is not None and study.points:
-        tell_application(store, study, json=json)
+        print_application(store, study, json=json)
     else:
         tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
 
@@ -416,7 +416,7 @@ def _workloads(
         return ()
     if not isinstance(source, Path):
         typed = read_words(source, USUAL)
-        tell_words(typed)
+        print_words(typed)
         planned = plan_words(
             typed, access, arrivals=arrivals, seconds=seconds, runs=runs, files=files
         )
@@ -500,7 +500,7 @@ class _Teller(Teller):
     def begun(self, start: MeasurementStart, kept: Measured | None) -> None:
         if kept is not None:
             typed = self._context.params
-            tell_in_vain(self._context, _kept_options(start, self._asked, typed))
+            print_ignored_options(self._context, _kept_options(start, self._asked, typed))
         super().begun(start, kept)
 
     def ended(self, item: Measured) -> None:

@@ -139,7 +139,7 @@ def measure_workloads(
 
 
 class Measuring(Study[None, MeasurementStart, Measured | None]):
-    """Measurements as somebody asked for them, begun or gone on with."""
+    """Measurements as requested, begun or gone on with."""
 
     records = MEASUREMENT
 
@@ -157,7 +157,7 @@ class Measuring(Study[None, MeasurementStart, Measured | None]):
             target: what is measured.
             asked: the workloads, none where those that it began with are gone on with.
             access: how it is reached, as it was said of all; that of the first without.
-            given: names of the options of access that somebody chose.
+            given: names of the options of access that the user chose.
 
         """
         self._target, self.asked = target, asked

@@ -66,8 +66,8 @@ def _scaling(cells: Sequence[Cell], capacities: Capacities) -> Scaling:
     steps: list[ScalingStep] = []
     for cell in cells:
         steps.append(_step(cell, cells, capacities, steps[-1] if steps else None))
-    stops = next((step for step in steps if fell_short(step)), None)
-    last = next((step for step in reversed(steps) if fell_short(step)), None)
+    stops = next((step for step in steps if is_sublinear(step)), None)
+    last = next((step for step in reversed(steps) if is_sublinear(step)), None)
     limited_by: Resource | None = last.limited_by if last is not None else "disks"
     return Scaling(
         kernel=cells[0].kernel,
@@ -80,7 +80,7 @@ def _scaling(cells: Sequence[Cell], capacities: Capacities) -> Scaling:
     )
 
 
-def fell_short(step: ScalingStep) -> bool:
+def is_sublinear(step: ScalingStep) -> bool:
     """Whether the step stayed surely below its ideal, and its disk added too little."""
     below = step.achieved_mb_s.value < SHORT_FRAC * step.ideal_mb_s.value
     gained = step.gained_mb_s.value < GAIN_SHORT_FRAC * step.ideal_gain_mb_s

@@ -14,7 +14,7 @@ from leadline.charts.layers import NARROW_PX, WIDE_PX, AnyChart, finish, tooltip
 from leadline.record.balance import RESOURCE_WORDS, Bus, Ratio, Scaling, ScalingStep
 from leadline.record.streaming import StreamStudy
 from leadline.record.wording import format_count, format_number, format_rate_ci, join_words
-from leadline.studies.streaming.balance import fell_short
+from leadline.studies.streaming.balance import is_sublinear
 from leadline.studies.streaming.text import (
     BUS_WORDS,
     NOT_FOUND,
@@ -367,7 +367,7 @@ def scaling_chart(scaling: Sequence[Scaling]) -> alt.LayerChart | None:
 def _scaling_row(step: ScalingStep) -> dict[str, Any]:
     gained = step.gained_mb_s
     limit = RESOURCE_WORDS[step.limited_by] if step.limited_by else ""
-    if not limit and fell_short(step):
+    if not limit and is_sublinear(step):
         limit = NOT_FOUND
     high = gained.value if gained.high is None else gained.high
     return {

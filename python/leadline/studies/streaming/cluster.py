@@ -115,8 +115,8 @@ class RankWatch:
             rank, process = dead[0]
             return (
                 f"rank {rank} (process {process} on {socket.gethostname()}) died in the middle of "
-                "the job: somebody killed it, or the kernel for want of memory (see its log). "
-                "Nothing was written under the output's name; start the job again"
+                "the job: another process killed it, or the kernel for want of memory (see its "
+                "log). Nothing was written under the output's name; start the job again"
             )
         name = signal.Signals(os.read(self._wakes, 1)[0]).name
         return (

@@ -19,7 +19,7 @@ from leadline.studies.resume import format_kept
 from leadline.studies.streaming.answer import balance_of, compared
 from leadline.studies.streaming.balance import WhatIfRefused, format_changes, parse_changes
 from leadline.studies.streaming.command_options import OUTPUT_SAID, Threads
-from leadline.studies.streaming.command_run import require_stream_output, tell_stream
+from leadline.studies.streaming.command_run import print_stream, require_stream_output
 from leadline.studies.streaming.run import load_stream
 from leadline.studies.streaming.study import (
     REPETITIONS,
@@ -136,7 +136,7 @@ def scale(
     store = own.open_store()
     watcher = _Teller(lambda start, _: _tell_plan(start.study_id, len(paths), asked))
     study = conduct(DiskScaling(paths, asked), store, watcher, resume=resume)
-    tell_stream(study, store, json=json, output=output)
+    print_stream(study, store, json=json, output=output)
     if not json:
         talk(f"leadline balance {study.start.study_id[:8]} says what to buy")
 

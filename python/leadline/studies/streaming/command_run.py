@@ -91,7 +91,7 @@ def _run_kernel(
     store = context.open_store()
     runs = KernelRuns(planned, cache_limit_bytes=shown.cache_limit_bytes, tell_end=_tell_end)
     study = conduct(runs, store, _Teller(planned), resume=shown.resume)
-    tell_stream(study, store, json=shown.json, output=shown.output)
+    print_stream(study, store, json=shown.json, output=shown.output)
     talk(f"wrote {wanted.destination}")
 
 
@@ -168,7 +168,7 @@ def _tell_capacities(found: Capacities) -> None:
     )
 
 
-def tell_stream(study: StreamStudy, store: Store, *, json: bool, output: Path | None) -> None:
+def print_stream(study: StreamStudy, store: Store, *, json: bool, output: Path | None) -> None:
     """Show a study, and draw it where that was asked for."""
     from leadline.studies.registry import KINDS  # noqa: PLC0415 - one rank of many tells
     from leadline.terminal.tell import draw, tell  # noqa: PLC0415 - one rank of many tells

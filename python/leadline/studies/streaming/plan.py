@@ -1,4 +1,4 @@
-"""From what somebody wants streamed to a job that can be run, or a refusal."""
+"""From what the user wants streamed to a job that can be run, or a refusal."""
 
 from __future__ import annotations
 

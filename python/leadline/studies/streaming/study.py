@@ -66,7 +66,7 @@ _DATA_SEEDS = 100_000
 
 
 class ScalingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wants to know."""
+    """What the user wants to know."""
 
     system: str
     kernels: tuple[KernelName, ...] = KERNELS
@@ -351,11 +351,11 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-# Streaming studies as somebody asks for them: runs of a kernel, and disks added one by one.
+# Streaming studies as requested: runs of a kernel, and disks added one by one.
 
 
 class KernelRuns(Study[Streams, StreamStart, Before | None]):
-    """Runs of one kernel as somebody asked for them; on ranks, of which this is the first."""
+    """Runs of one kernel as requested; on ranks, of which this is the first."""
 
     records = STREAM
 
@@ -446,7 +446,7 @@ class KernelRuns(Study[Streams, StreamStart, Before | None]):
 
 
 class DiskScaling(Study[StreamDisks, StreamStart, Before | None]):
-    """Every kernel on 1 to n disks, as somebody asked for it."""
+    """Every kernel on 1 to n disks, as requested."""
 
     records = STREAM
 

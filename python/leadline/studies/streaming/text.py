@@ -36,7 +36,7 @@ from leadline.record.wording import format_count, format_interval, format_number
 from leadline.stats.arithmetic import inverse, scaled
 from leadline.studies.registry import Kind, first
 from leadline.studies.streaming.answer import balance_of
-from leadline.studies.streaming.balance import fell_short
+from leadline.studies.streaming.balance import is_sublinear
 from leadline.studies.streaming.measured import Cell, bound, cells_of, phase_document
 from leadline.studies.streaming.measured import phase_rows as rows_to_export
 from leadline.studies.streaming.resources import more_than_all
@@ -406,7 +406,7 @@ def _step(step: ScalingStep) -> list[str]:
         f"{step.gained_mb_s.value:+,.0f} of {step.ideal_gain_mb_s:,.0f}".replace(
             "-", "\N{MINUS SIGN}"
         ),
-        limit or (NOT_FOUND if fell_short(step) else ""),
+        limit or (NOT_FOUND if is_sublinear(step) else ""),
     ]
 
 

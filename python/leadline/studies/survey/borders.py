@@ -16,7 +16,7 @@ from leadline.studies.hit_ratio import CountedBorder, always_held, counted_borde
 
 
 @dataclass
-class Readings:
+class SurveyReadings:
     """All measurements so far.
 
     A point that is not valid is kept in `all` (nothing is dropped) but no decision and no

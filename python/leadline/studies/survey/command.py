@@ -38,7 +38,7 @@ from leadline.terminal.options import (
     share_between,
     with_access,
 )
-from leadline.terminal.progress import tell_plan
+from leadline.terminal.progress import print_plan
 from leadline.terminal.tell import tell
 from leadline.terminal.watch import PointsTeller
 from leadline.units import format_bytes, format_seconds
@@ -145,7 +145,7 @@ def _tell_plan(
             f"before the first point at most {format_bytes(start.precondition_bytes_max)} are "
             "written to precondition the device; that takes its own time, beside the budget"
         )
-    tell_plan(
+    print_plan(
         start,
         points,
         begun=f"survey {start.study_id[:8]} of {start.system} ({start.target})",

@@ -28,7 +28,7 @@ from leadline.record.finding import Finding
 from leadline.stats import change_points, good_range, group_drift, group_step, slope
 from leadline.studies.hit_ratio import throughput
 from leadline.studies.memory import memory_bytes_of
-from leadline.studies.survey.borders import Decided, Readings, curve_of, decide_again, value
+from leadline.studies.survey.borders import Decided, SurveyReadings, curve_of, decide_again, value
 from leadline.studies.survey.middle import MiddleStrategy, RegionBounds, half_way
 from leadline.studies.survey.sentences import NoiseModel, sentences, survey_findings
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy, format_vector
@@ -76,7 +76,7 @@ class _Explanation:
         self.points = surveyor.points
         self.complete = surveyor.complete
         self.strategy: MiddleStrategy | SeventyFiveStrategy = surveyor.strategy
-        self.readings: Readings = surveyor.strategy.readings
+        self.readings: SurveyReadings = surveyor.strategy.readings
         self.noise = NoiseModel(self.readings, self.strategy.regions)
         self.contradicted = False
         self.memory_bytes = memory_bytes_of(

@@ -24,7 +24,7 @@ from leadline.record import PARAMETERS, PROCESSES_MAX, Measurement, Plan, Worklo
 from leadline.record.workload import FRACTIONS
 from leadline.stats import half_way_x, next_unique_bytes, still_rising
 from leadline.studies.hit_ratio import telling_place, throughput
-from leadline.studies.survey.borders import Decided, Readings, curve_of, decide, value
+from leadline.studies.survey.borders import Decided, SurveyReadings, curve_of, decide, value
 from leadline.studies.survey.plan import curve_shares, spread
 
 CLOSING = 4
@@ -73,7 +73,7 @@ class MiddleStrategy:
         self,
         plan: Plan,
         seed: int,
-        readings: Readings,
+        readings: SurveyReadings,
         recorded: Sequence[Measurement] = (),
         *,
         memory_bytes: int | None = None,

@@ -43,7 +43,7 @@ from leadline.stats import (
     reading_interval,
 )
 from leadline.studies.hit_ratio import throughput
-from leadline.studies.survey.borders import Readings
+from leadline.studies.survey.borders import SurveyReadings
 from leadline.studies.survey.middle import RegionBounds
 from leadline.units import format_bytes, format_percent, format_seconds
 
@@ -64,7 +64,7 @@ OWN_DEGREES_MIN = 3
 class NoiseModel:
     """Between-run noise by region, and the intervals that follow from it."""
 
-    def __init__(self, readings: Readings, regions: Sequence[RegionBounds]) -> None:
+    def __init__(self, readings: SurveyReadings, regions: Sequence[RegionBounds]) -> None:
         self._regions = regions
         groups = readings.replicates()
         movement = _movement(readings)
@@ -129,7 +129,7 @@ class _Movement:
     """How many numbers of it were fitted to the replicates."""
 
 
-def _movement(readings: Readings) -> _Movement:
+def _movement(readings: SurveyReadings) -> _Movement:
     """The step or the drift that the replicates show, if any.
 
     What the whole system moved between two readings is not noise: it is reported by itself, and

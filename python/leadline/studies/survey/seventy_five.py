@@ -16,7 +16,7 @@ from collections.abc import Generator
 from leadline.record import PARAMETERS, Plan, Workload
 from leadline.record.wording import format_count
 from leadline.stats import good_range
-from leadline.studies.survey.borders import Decided, Readings, curve_of
+from leadline.studies.survey.borders import Decided, SurveyReadings, curve_of
 from leadline.studies.survey.middle import START, RegionBounds, Script, interleave
 from leadline.studies.survey.plan import reserved_75, share, spread
 from leadline.units import format_bytes
@@ -48,7 +48,7 @@ class SeventyFiveStrategy:
 
     """
 
-    def __init__(self, plan: Plan, seed: int, readings: Readings) -> None:
+    def __init__(self, plan: Plan, seed: int, readings: SurveyReadings) -> None:
         self.plan = plan
         self.readings = readings
         self.focal = START.with_value("unique_bytes", plan.unique_bytes_min)

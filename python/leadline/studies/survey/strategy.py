@@ -15,7 +15,7 @@ from leadline.errors import LeadlineError
 from leadline.record import Measurement, SurveyStart, derive_seed
 from leadline.studies.memory import memory_bytes_of
 from leadline.studies.script import PointRequest
-from leadline.studies.survey.borders import Readings
+from leadline.studies.survey.borders import SurveyReadings
 from leadline.studies.survey.middle import MiddleStrategy, Script
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy
 
@@ -48,7 +48,7 @@ class Surveyor:
         """
         self.start = start
         self.points: list[Measurement] = []
-        readings = Readings()
+        readings = SurveyReadings()
         self.strategy: MiddleStrategy | SeventyFiveStrategy = (
             SeventyFiveStrategy(start.plan, start.seed, readings)
             if start.focal_mode == "75%"

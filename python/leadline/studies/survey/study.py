@@ -217,7 +217,7 @@ def pace_of(start: SurveyStart, budget_s: float | None = None) -> Pace:
     return Pace(budget_s or start.plan.budget_s, start.plan.points, start.accuracy)
 
 
-# A survey as somebody asks for it.
+# A survey as requested.
 
 
 class SurveyStudy(PointStudy[SurveyStart]):

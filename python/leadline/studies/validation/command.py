@@ -16,8 +16,8 @@ from leadline.studies.survey.study import load_survey, surveyed_target
 from leadline.studies.validation.plan import ValidationOptions
 from leadline.studies.validation.run import ValidationStudy, explained_validation
 from leadline.terminal.context import Context
-from leadline.terminal.options import Json, Ref, Seed, duration, tell_in_vain
-from leadline.terminal.progress import tell_plan
+from leadline.terminal.options import Json, Ref, Seed, duration, print_ignored_options
+from leadline.terminal.progress import print_plan
 from leadline.terminal.tell import tell
 from leadline.terminal.watch import PointsTeller
 from leadline.units import format_seconds
@@ -78,7 +78,7 @@ def command(
 
     def told(start: ValidationStart, kept: Sequence[Measurement]) -> None:
         if resume:
-            tell_in_vain(context, _kept_options(start, asked))
+            print_ignored_options(context, _kept_options(start, asked))
         _tell_plan(start, kept)
 
     watcher = PointsTeller(told, lambda store, ref: explained_validation(store, ref).sentences)
@@ -100,7 +100,7 @@ def _kept_options(
 
 
 def _tell_plan(start: ValidationStart, points: Sequence[Measurement]) -> None:
-    tell_plan(
+    print_plan(
         start,
         points,
         begun=f"validation {start.study_id[:8]} of survey {start.parent[:8]} "

@@ -120,7 +120,7 @@ def load_validation(store: Store, survey_id: str) -> Validation | None:
     return next((item for item in found if item.scores), newest)
 
 
-# A validation of a stored survey as somebody asks for it.
+# A validation of a stored survey as requested.
 
 
 class ValidationStudy(PointStudy[ValidationStart]):

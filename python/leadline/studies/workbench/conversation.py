@@ -54,7 +54,7 @@ class Policy(Protocol):
         """Learn of the trial that was asked last, however it ended."""
 
     def answer_now(self) -> PeakRate:
-        """Return the best answer so far: the deadline has come, or somebody wants to see it."""
+        """Return the best answer so far: the deadline has come, or the user wants to see it."""
 
 
 # What every policy of this package keeps and must mind, whatever loads it picks.

@@ -145,7 +145,7 @@ RESOURCE = "testbed"
 _CONNECT_S = 10.0
 _WORKERS_S = 10.0
 """How long a scheduler may be without a worker before it is refused."""
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 """How long trials wait for a machine while there is none: a worker's nanny restarts it in less."""
 _LOOK_S = 1.0
 _GONE = ("CommClosedError", "OSError", "TimeoutError", "ConnectionRefusedError")
@@ -195,10 +195,10 @@ class _Run:
 class DaskPool(Pool):
     """Workers of a scheduler that offer `testbed=1`."""
 
-    def __init__(self, address: str, tell: Tell, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(self, address: str, tell: Tell, timeout_s: float = _TIMEOUT_S) -> None:
         self._address = address
         self._tell = tell
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._client = _connect(address)
         self._handshake = own_handshake()
         self._topic = f"leadline-{uuid.uuid4().hex}"
@@ -330,7 +330,7 @@ class DaskPool(Pool):
         while not self._closed.wait(_LOOK_S):
             if not self._runs or (self._client.status == "running" and self._workers()):
                 seen = time.monotonic()
-            elif time.monotonic() - seen > self._patience_s:
+            elif time.monotonic() - seen > self._timeout_s:
                 self._fail_all(PoolLost(self._gone()))
 
     def _fail_all(self, error: PoolLost) -> None:

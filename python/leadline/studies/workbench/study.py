@@ -179,7 +179,7 @@ def _measured(experiment: Experiment) -> tuple[SurfaceCell, ...]:
     return tuple(cell for cell in cells if cell.measured and cell.rate_per_s is not None)
 
 
-# A peak search or a surface as somebody asks for it.
+# A peak search or a surface as requested.
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ from leadline.studies.workbench.run_lengths import (
 )
 from leadline.studies.workbench.study import Variation, format_value, spent_s
 from leadline.studies.workbench.surface.models import surface_error
-from leadline.studies.workbench.surface.text import tell_surface
+from leadline.studies.workbench.surface.text import print_surface
 from leadline.studies.workbench.text import (
     CURVE_HEADS,
     FARE_HEADS,
@@ -186,7 +186,7 @@ _BAR = 12
 @on_terminal
 def render_experiment(terminal: Terminal, experiment: Experiment) -> Iterable[RenderableType]:
     """Tell a search, or a surface."""
-    tell = _tell_peak if experiment.start.design is None else tell_surface
+    tell = _tell_peak if experiment.start.design is None else print_surface
     return tell(terminal, experiment)
 
 

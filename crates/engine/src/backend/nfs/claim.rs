@@ -27,10 +27,10 @@ const MARKER_VERSION: u64 = 1;
 const SMALL_FILE_BYTES: u32 = 4096;
 
 /// A holder that died between making the lock and naming itself has had this long to do so.
-const NAMING_PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+const NAMING_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Time in which another that found the same dead holder has put its own name into the lock.
-const TAKE_OVER_PATIENCE: std::time::Duration = std::time::Duration::from_millis(300);
+const TAKE_OVER_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// A release by another Leadline may pull the directory away between two steps; then again.
 const TRIES: usize = 20;
@@ -314,7 +314,7 @@ fn take_over(volume: &mut Volume, own: &Place, holder: &Holder) -> Result<(), Re
         made => made?,
     };
     volume.write_start(&place, holder.text().as_bytes())?;
-    std::thread::sleep(TAKE_OVER_PATIENCE);
+    std::thread::sleep(TAKE_OVER_TIMEOUT);
     let (place, _) = volume.lookup(own, LOCK)?;
     let text = volume.read_start(&place, SMALL_FILE_BYTES)?;
     if text == holder.text().as_bytes() { Ok(()) } else { Err(another().into()) }
@@ -324,7 +324,7 @@ fn require_gone(volume: &mut Volume, own: &Place, here: &Holder) -> Result<(), R
     let (place, _) = volume.lookup(own, LOCK)?;
     let mut text = volume.read_start(&place, SMALL_FILE_BYTES)?;
     if text.is_empty() {
-        std::thread::sleep(NAMING_PATIENCE);
+        std::thread::sleep(NAMING_TIMEOUT);
         text = volume.read_start(&place, SMALL_FILE_BYTES)?;
     }
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -405,7 +405,7 @@ pub fn run_directory(volume: &mut Volume, run: &str) -> Result<Place, EngineErro
         Ok((place, _)) => Ok(place),
         Err(Refusal::Status(nfsstat3::NFS3ERR_NOENT, what)) => Err(EngineError::lost(format!(
             "server lost: {what} is gone from the server, as after a restart that forgot its \
-            files, or somebody removed it; start again"
+            files, or another process removed it; start again"
         ))),
         Err(refusal) => Err(refusal.into()),
     }

@@ -23,7 +23,7 @@ use crate::access::request::{Kind, Request};
 use crate::backend::nfs::calls::{Asked, CallHead, Stable};
 use crate::backend::nfs::inbox::Inbox;
 use crate::backend::nfs::reply::Answer;
-use crate::backend::nfs::rpc::{self, CONNECT_PATIENCE, connect, lost};
+use crate::backend::nfs::rpc::{self, CONNECT_TIMEOUT, connect, lost};
 use crate::backend::nfs::volume::refused_with;
 use crate::backend::nfs::{SILENCE_S_MAX, silence_ns_max};
 use crate::backend::{Completion, QueueBackend, ended_early};
@@ -131,7 +131,7 @@ impl NfsQueue {
         buffers: Vec<BufferSlice>,
         durability: Durability,
     ) -> Result<Self, EngineError> {
-        let stream = connect(&remote.addresses, CONNECT_PATIENCE)?;
+        let stream = connect(&remote.addresses, CONNECT_TIMEOUT)?;
         let peer = stream.peer_addr().map(|peer| peer.to_string()).unwrap_or_default();
         stream.set_read_timeout(Some(LOOK_EVERY)).map_err(|error| lost(&peer, &error))?;
         let head = CallHead::new(&remote.file)
@@ -445,11 +445,11 @@ impl QueueBackend for NfsQueue {
     #[inline]
     fn turn(
         &mut self,
-        patience_ns: Option<u64>,
+        timeout_ns: Option<u64>,
         done: &mut Vec<Completion>,
     ) -> Result<(), EngineError> {
         self.flush()?;
-        let until_ns = patience_ns.map(|patience_ns| now_ns().saturating_add(patience_ns));
+        let until_ns = timeout_ns.map(|timeout_ns| now_ns().saturating_add(timeout_ns));
         loop {
             let blocking = until_ns.is_none() && self.outbox.is_empty();
             let any = self.receive(blocking, done)?;

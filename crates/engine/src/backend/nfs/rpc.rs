@@ -18,7 +18,7 @@ use socket2::{Domain, Socket, Type};
 use crate::backend::nfs::record::{self, Lengths};
 
 /// Longest wait for a connection.
-pub const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Ports that only root binds, without those below that services have.
 const PRIVILEGED_PORTS: RangeInclusive<u16> = 600..=1023;
@@ -72,10 +72,10 @@ pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, EngineError> {
 ///
 /// # Errors
 /// `Lost` when none does.
-pub fn connect(addresses: &[SocketAddr], patience: Duration) -> Result<TcpStream, EngineError> {
+pub fn connect(addresses: &[SocketAddr], timeout: Duration) -> Result<TcpStream, EngineError> {
     let mut why = String::from("it has no address");
     for address in addresses {
-        match reach(*address, patience) {
+        match reach(*address, timeout) {
             Ok(stream) => {
                 let set = stream.set_nodelay(true);
                 return set.map(|()| stream).map_err(|error| lost(&address.to_string(), &error));
@@ -90,7 +90,7 @@ pub fn connect(addresses: &[SocketAddr], patience: Duration) -> Result<TcpStream
 
 /// A connection from a privileged port where this process may have one: many exports take calls
 /// from no other (`secure`, the default of exports(5)).
-fn reach(address: SocketAddr, patience: Duration) -> Result<TcpStream, Error> {
+fn reach(address: SocketAddr, timeout: Duration) -> Result<TcpStream, Error> {
     for port in PRIVILEGED_PORTS.rev() {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         // They are few: an ended connection must not keep one for a minute.
@@ -101,7 +101,7 @@ fn reach(address: SocketAddr, patience: Duration) -> Result<TcpStream, Error> {
         };
         let reached = socket
             .bind(&own.into())
-            .and_then(|()| socket.connect_timeout(&address.into(), patience))
+            .and_then(|()| socket.connect_timeout(&address.into(), timeout))
             .map(|()| TcpStream::from(socket));
         match reached.as_ref().map_err(Error::kind) {
             Err(IoErrorKind::AddrInUse | IoErrorKind::AddrNotAvailable) => {}
@@ -109,7 +109,7 @@ fn reach(address: SocketAddr, patience: Duration) -> Result<TcpStream, Error> {
             _ => return reached,
         }
     }
-    TcpStream::connect_timeout(&address, patience)
+    TcpStream::connect_timeout(&address, timeout)
 }
 
 /// Where a connection begins to number its calls: anywhere, so that they are not taken for those of
@@ -155,13 +155,13 @@ impl Caller {
     pub fn connect(
         addresses: &[SocketAddr],
         (program, version): (u32, u32),
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self, EngineError> {
-        let stream = connect(addresses, patience.min(CONNECT_PATIENCE))?;
+        let stream = connect(addresses, timeout.min(CONNECT_TIMEOUT))?;
         let peer = stream.peer_addr().map(|peer| peer.to_string()).unwrap_or_default();
         let set = stream
-            .set_read_timeout(Some(patience))
-            .and_then(|()| stream.set_write_timeout(Some(patience)));
+            .set_read_timeout(Some(timeout))
+            .and_then(|()| stream.set_write_timeout(Some(timeout)));
         set.map_err(|error| lost(&peer, &error))?;
         let xid = first_number(&stream);
         Ok(Self { stream, peer, program, version, credential: credential(), xid })

@@ -128,7 +128,7 @@ pub struct Volume {
     pub export: String,
     /// The directory of the target.
     pub directory: Place,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Volume {
@@ -136,18 +136,18 @@ impl Volume {
     ///
     /// # Errors
     /// `Lost` when the server does not answer; `Target` when it refuses or the path is not there.
-    pub fn open(address: &NfsAddress, patience: Duration) -> Result<Self, EngineError> {
-        let ports = Ports::find(address, patience)?;
+    pub fn open(address: &NfsAddress, timeout: Duration) -> Result<Self, EngineError> {
+        let ports = Ports::find(address, timeout)?;
         let mut mounter = Caller::connect(
             &resolve(&address.host, ports.mount)?,
             (mount::PROGRAM, mount::VERSION),
-            patience,
+            timeout,
         )?;
         let (export, root) = mount_longest(&mut mounter, &address.path)?;
         let addresses = resolve(&address.host, ports.nfs)?;
-        let caller = Caller::connect(&addresses, (PROGRAM, VERSION), patience)?;
+        let caller = Caller::connect(&addresses, (PROGRAM, VERSION), timeout)?;
         let directory = Place { handle: root, shown: export.clone() };
-        let mut volume = Self { caller, addresses, export, directory, patience };
+        let mut volume = Self { caller, addresses, export, directory, timeout };
         let rest = address.path.strip_prefix(&volume.export).unwrap_or(&address.path).to_owned();
         for name in rest.split('/').filter(|name| !name.is_empty()) {
             volume.enter(name)?;
@@ -411,9 +411,9 @@ impl Volume {
     /// As the server refuses; `Lost` when it answers neither.
     pub fn commit(&mut self, file: &Place) -> Result<[u8; 8], EngineError> {
         let arguments = COMMIT3args { file: file.handle.clone(), offset: 0, count: 0 };
-        let (addresses, patience) = (self.addresses.clone(), self.patience);
+        let (addresses, timeout) = (self.addresses.clone(), self.timeout);
         let mut alive = move || -> Result<(), EngineError> {
-            let mut other = Caller::connect(&addresses, (PROGRAM, VERSION), patience)?;
+            let mut other = Caller::connect(&addresses, (PROGRAM, VERSION), timeout)?;
             other.call::<Void>(NFS_PROGRAM::NFSPROC3_NULL as u32, &Void).map(|_| ())
         };
         let answer: COMMIT3res = self.caller.call_patiently(
@@ -442,19 +442,19 @@ struct Ports {
 impl Ports {
     /// As the address says; else, with a port of its own for NFS, MOUNT on the same one if it is
     /// offered there; else as the port mapper says.
-    fn find(address: &NfsAddress, patience: Duration) -> Result<Self, EngineError> {
+    fn find(address: &NfsAddress, timeout: Duration) -> Result<Self, EngineError> {
         let host = &address.host;
         if let (Some(nfs), Some(mount)) = (address.port, address.mount_port) {
             return Ok(Self { mount, nfs });
         }
         if let Some(nfs) = address.port {
             let mut same =
-                Caller::connect(&resolve(host, nfs)?, (mount::PROGRAM, mount::VERSION), patience)?;
+                Caller::connect(&resolve(host, nfs)?, (mount::PROGRAM, mount::VERSION), timeout)?;
             if same.offered()? {
                 return Ok(Self { mount: nfs, nfs });
             }
         }
-        let mapped = |program, version| mapped_port(host, (program, version), patience);
+        let mapped = |program, version| mapped_port(host, (program, version), timeout);
         let nfs = match address.port {
             Some(port) => port,
             None => mapped(PROGRAM, VERSION)?.unwrap_or(NFS_PORT),
@@ -476,11 +476,11 @@ impl Ports {
 fn mapped_port(
     host: &str,
     (program, version): (u32, u32),
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Option<u16>, EngineError> {
     let addresses = resolve(host, portmap::PMAP_PORT)?;
     let mapper = (portmap::PROGRAM, portmap::VERSION);
-    let Ok(mut mapper) = Caller::connect(&addresses, mapper, patience) else { return Ok(None) };
+    let Ok(mut mapper) = Caller::connect(&addresses, mapper, timeout) else { return Ok(None) };
     let asked = mapping { prog: program, vers: version, prot: portmap::IPPROTO_TCP, port: 0 };
     let port: u32 = mapper.call(PMAP_PROG::PMAPPROC_GETPORT as u32, &asked)?;
     Ok(u16::try_from(port).ok().filter(|port| *port != 0))

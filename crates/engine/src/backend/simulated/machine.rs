@@ -109,10 +109,10 @@ impl MachineRun {
 
     /// Takes a request of `slot`, which belongs to `worker`, at `now_ns`.
     #[inline]
-    pub fn submit(&mut self, now_ns: u64, slot: usize, issuer: usize, request: &Request) {
+    pub fn submit(&mut self, now_ns: u64, slot: usize, worker: usize, request: &Request) {
         let write = request.kind == Kind::Write;
-        let safety = if write { self.safety(issuer) } else { Safety::None };
-        self.machine.submit(now_ns, slot as u64, &asked(request, issuer, safety));
+        let safety = if write { self.safety(worker) } else { Safety::None };
+        self.machine.submit(now_ns, slot as u64, &asked(request, worker, safety));
     }
 
     /// The next request that ends before `until_ns`; its token is its slot.
@@ -121,12 +121,12 @@ impl MachineRun {
         self.machine.next_end(until_ns)
     }
 
-    fn safety(&mut self, issuer: usize) -> Safety {
+    fn safety(&mut self, worker: usize) -> Safety {
         match self.sync {
             WriteSync::None {} => Safety::None,
             WriteSync::Dsync {} => Safety::Through,
             WriteSync::Fsync { each, .. } => {
-                let writes = &mut self.writes[issuer];
+                let writes = &mut self.writes[worker];
                 *writes += 1;
                 if *writes < each {
                     return Safety::None;
@@ -158,12 +158,12 @@ fn longest_of(sizes: &SizeDist) -> u64 {
     sizes.iter().map(|size| size.bytes).max().unwrap_or(0)
 }
 
-fn asked(request: &Request, issuer: usize, safety: Safety) -> Asked {
+fn asked(request: &Request, worker: usize, safety: Safety) -> Asked {
     Asked {
         from_bytes: request.offset_bytes,
         bytes: request.length_bytes,
         write: request.kind == Kind::Write,
-        issuer: issuer as u32,
+        worker: worker as u32,
         safety,
     }
 }

@@ -13,7 +13,7 @@ use leadline_base::clock::now_ns;
 use leadline_base::error::EngineError;
 use nfs3_types::nfs3::NFS_PROGRAM;
 
-use crate::backend::nfs::rpc::{CONNECT_PATIENCE, LAST_FRAGMENT, connect, first_number, lost};
+use crate::backend::nfs::rpc::{CONNECT_TIMEOUT, LAST_FRAGMENT, connect, first_number, lost};
 use crate::backend::nfs::{SILENCE_S_MAX, silence_ns_max};
 use crate::load::nfs::calls::{Head, KEPT_BYTES, Record, Said, understand};
 
@@ -218,7 +218,7 @@ impl<T: Copy> Lines<T> {
 
 impl Line {
     fn connect(addresses: &[SocketAddr]) -> Result<Self, EngineError> {
-        let stream = connect(addresses, CONNECT_PATIENCE)?;
+        let stream = connect(addresses, CONNECT_TIMEOUT)?;
         let peer = stream.peer_addr().map(|peer| peer.to_string()).unwrap_or_default();
         let kept = Vec::with_capacity(KEPT_BYTES);
         let record = Incoming { mark: [0; 4], mark_bytes: 0, left: 0, last: false, kept };

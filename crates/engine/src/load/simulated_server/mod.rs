@@ -25,7 +25,7 @@ use leadline_wire::job::trial::{SimulatedServer, TrialOrder};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::load::patience::Patience;
+use crate::load::early_abort::EarlyAbort;
 use crate::load::{Limits, LoadTally, Window};
 use queue::Queue;
 
@@ -88,30 +88,33 @@ fn run_until(server: &SimulatedServer, order: &TrialOrder) -> Ended {
 
 /// Learns what a generator knows at each moment of requests whose ends are known beforehand.
 struct GivingUp {
-    patience: Patience,
+    early_abort: EarlyAbort,
     waiting: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
 impl GivingUp {
     fn new(order: &TrialOrder, from_ns: u64) -> Self {
-        Self { patience: Patience::new(order.abort_above_ms, from_ns), waiting: BinaryHeap::new() }
+        Self {
+            early_abort: EarlyAbort::new(order.abort_above_ms, from_ns),
+            waiting: BinaryHeap::new(),
+        }
     }
 
     /// Learns of a request, due now, and decides.
     fn now(&mut self, now_ns: u64, done_ns: u64) -> bool {
-        if !self.patience.is_bounded() {
+        if !self.early_abort.is_bounded() {
             return false; // nor kept: under overload what waits grows with the trial
         }
         self.waiting.push(Reverse((done_ns, now_ns)));
-        self.patience.due(now_ns);
+        self.early_abort.due(now_ns);
         while let Some(&Reverse((done_ns, due_ns))) = self.waiting.peek() {
             if done_ns > now_ns {
                 break;
             }
             self.waiting.pop();
-            self.patience.answered(due_ns, done_ns);
+            self.early_abort.answered(due_ns, done_ns);
         }
-        self.patience.ends(now_ns)
+        self.early_abort.ends(now_ns)
     }
 }
 

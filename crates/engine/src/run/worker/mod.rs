@@ -124,14 +124,14 @@ pub struct Context<'a> {
 ///
 /// # Errors
 /// The worker's.
-pub fn run(mut issuer: impl Issue, context: &Context) -> Result<Tally, EngineError> {
+pub fn run(mut worker: impl Issue, context: &Context) -> Result<Tally, EngineError> {
     let signals = context.signals;
     pace::wake_in_time();
-    let begun = issuer.begin();
+    let begun = worker.begin();
     signals.ready.fetch_add(1, Ordering::Release);
     let outcome = begun.and_then(|()| {
         drop(signals.start());
-        issuer.issue(context)
+        worker.issue(context)
     });
     if outcome.is_err() {
         signals.fail();

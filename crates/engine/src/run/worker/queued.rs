@@ -121,8 +121,8 @@ impl<Q: QueueBackend, S: Draw> Queued<Q, S> {
         let wake_ns =
             next_ns.map(|next_ns| next_ns.saturating_sub(SPIN_NS).min(now_ns + WAIT_SLICE_NS));
         if self.idle.len() < self.flights.len() {
-            let patience_ns = wake_ns.map(|wake_ns| wake_ns.saturating_sub(now_ns));
-            return self.backend.turn(patience_ns, &mut self.done);
+            let timeout_ns = wake_ns.map(|wake_ns| wake_ns.saturating_sub(now_ns));
+            return self.backend.turn(timeout_ns, &mut self.done);
         }
         if let Some(wake_ns) = wake_ns.filter(|wake_ns| *wake_ns > now_ns) {
             sleep_until(wake_ns);

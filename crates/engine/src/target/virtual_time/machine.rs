@@ -96,11 +96,11 @@ impl<S: Draw> Slots<MachineRun> for ClosedSlots<S> {
             }
             let (ready_ns, slot) = ready.filter(|(ready_ns, _)| *ready_ns < until_ns)?;
             self.ready.pop_front();
-            let issuer = slot / self.slots_per_stream;
-            let request = self.streams[issuer].draw();
+            let worker = slot / self.slots_per_stream;
+            let request = self.streams[worker].draw();
             self.flights[slot].begin(ready_ns, request);
             self.sent[slot] = true;
-            device.submit(ready_ns, slot, issuer, &request);
+            device.submit(ready_ns, slot, worker, &request);
         }
     }
 
@@ -173,12 +173,12 @@ impl<S: Draw> OpenSlots<S> {
 
     fn send(&mut self, device: &mut MachineRun, submitted_ns: u64) {
         let Some((free_ns, slot)) = self.free.pop_front() else { return };
-        let issuer = slot / self.slots_per_stream;
-        let request = self.streams[issuer].draw();
+        let worker = slot / self.slots_per_stream;
+        let request = self.streams[worker].draw();
         let passage = Passage { due_ns: self.due_ns, free_ns, behind_ns: 0, submitted_ns };
         self.flights[slot] = open::Flight { passage, completed_ns: submitted_ns, request };
         self.sent[slot] = true;
-        device.submit(submitted_ns, slot, issuer, &request);
+        device.submit(submitted_ns, slot, worker, &request);
         self.ticket += 1;
         self.due_ns = self.start_ns.saturating_add(self.schedule.next_due_ns());
     }

@@ -84,7 +84,7 @@ impl Disk {
     /// Takes writes into the buffer for as long as there is room.
     fn admit(&mut self, hub: &mut Hub) {
         while let Some(&io) = self.blocked.front() {
-            let (span, issuer) = (hub.io(io).span, hub.io(io).issuer);
+            let (span, worker) = (hub.io(io).span, hub.io(io).worker);
             let again = self.rewrites(span);
             if !again && span.bytes > self.write_buffer.saturating_sub(self.buffered) {
                 return;
@@ -95,7 +95,7 @@ impl Disk {
             if !again {
                 self.buffered += span.bytes;
                 self.held.insert(span.from, span.end());
-                let own = hub.open(span, issuer, Owner::Alone(self.id));
+                let own = hub.open(span, worker, Owner::Alone(self.id));
                 self.queue_up(hub, own);
             }
         }

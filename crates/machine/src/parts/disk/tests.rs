@@ -108,7 +108,7 @@ fn gaps_ns(turn: u64) -> Vec<u64> {
         from_bytes: place(number),
         bytes: 4096,
         write: true,
-        issuer: 0,
+        worker: 0,
         safety: crate::Safety::None,
     };
     for slot in 0..8 {

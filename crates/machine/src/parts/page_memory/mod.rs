@@ -99,7 +99,7 @@ impl PageMemory {
         self.fill(hub, missing, io);
         let bytes = hub.io(io).span.bytes as f64;
         hub.io_mut(io).found = (bytes * f64::from(found) / (end - first) as f64) as u64;
-        let reader = hub.io(io).issuer;
+        let reader = hub.io(io).worker;
         if let Some((from, pages)) =
             self.ahead.as_mut().and_then(|ahead| ahead.step(reader, first, end))
         {
@@ -127,7 +127,7 @@ impl PageMemory {
 
     /// Reads pages that are not here and that `asker` waits for.
     fn fill(&mut self, hub: &mut Hub, pages: Range<u64>, asker: IoId) {
-        let reader = hub.io(asker).issuer;
+        let reader = hub.io(asker).worker;
         for part in self.requests(pages) {
             let fill = self.fetch(hub, part, reader, true);
             wait_for(hub, asker, fill.0);

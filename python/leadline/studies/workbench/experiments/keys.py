@@ -49,7 +49,7 @@ from leadline.studies.workbench.experiments.quantities import (
     TEXT,
     TEXTS_BY_NAME,
     TRIALS,
-    Kind,
+    ValueType,
     one_of,
 )
 
@@ -61,7 +61,7 @@ class Key(msgspec.Struct, frozen=True):
     """As it is written."""
     field: str
     """Of the record it goes to."""
-    kind: Kind
+    kind: ValueType
     words: str
     """What it means, for the reference."""
     default: str = ""
@@ -232,17 +232,6 @@ SERVERS: dict[str, tuple[ServerType, tuple[Key, ...]]] = {
     "storage": (StorageServer, STORAGE),
 }
 """The kinds of servers, what each becomes, and its keys."""
-
-TABLES: dict[str, tuple[Key, ...]] = {
-    "": TOP,
-    "threshold": THRESHOLD,
-    "goal": GOAL,
-    "factors.NAME": FACTOR,
-    "surface": SURFACE,
-    "pool": POOL,
-    **{f"server, kind = {kind}": keys for kind, (_, keys) in SERVERS.items()},
-}
-"""Every table of a file, for the reference."""
 
 TABLE_NAMES = ("server", "threshold", "goal", "factors", "sample", "surface", "pool")
 

@@ -23,7 +23,7 @@ _WHOLE_MAX = 10**18 - 1
 _SCALE_MAX = 1000.0
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ValueType(msgspec.Struct, frozen=True):
     """One kind of value: what it is called in messages and in the reference, and its reader."""
 
     says: str
@@ -201,7 +201,7 @@ def _shares(value: Any) -> tuple[Within, ...]:
     return tuple(found)
 
 
-def one_of(*words: str) -> Kind:
+def one_of(*words: str) -> ValueType:
     """A kind of which only these words are."""
 
     def read(value: Any) -> str:
@@ -209,7 +209,7 @@ def one_of(*words: str) -> Kind:
             raise ValueError(f"it must be one of {', '.join(words)}")
         return str(value)
 
-    return Kind(" or ".join(f"`{word}`" for word in words), f'"{words[0]}"', read)
+    return ValueType(" or ".join(f"`{word}`" for word in words), f'"{words[0]}"', read)
 
 
 def read_levels(value: Any) -> tuple[Level, ...]:
@@ -225,25 +225,25 @@ def read_levels(value: Any) -> tuple[Level, ...]:
     return levels
 
 
-TEXT = Kind("text", '"web"', _text)
-INTEGER = Kind("whole number", "1", _integer)
-COUNT = Kind("whole number", "4", _count)
-TRIALS = Kind("whole number", "10", _trials)
-SCALE = Kind("number", "0.01", _scale)
-RATE = Kind("requests per second", '200 or "200/s"', _rate)
-SHARE = Kind("share", '0.95 or "95%"', _share)
-DURATION_S = Kind("duration", '"10m"', _duration_s)
-RESPONSE_MS = Kind("duration", '"40ms"', _response_ms)
-SIZE_BYTES = Kind("size", '"256MiB"', _size_bytes)
-COMMAND = Kind("command, as text or as a list of words", '"./load {rate}"', _words)
-TABLE = Kind("table", "{ workers = 4 }", _table)
-LEVELS_BY_NAME = Kind("table of levels", "{ threads = 16 }", _levels_by_name)
-TEXTS_BY_NAME = Kind("table of texts", '{ PGUSER = "bench" }', _texts_by_name)
-SWITCH = Kind("true or false", "true", _switch)
-SYNC = Kind("text", '"dsync"', _sync)
-COMPRESS = Kind("number", "2", lambda value: parse_compress(_number(value)))
-SHARES = Kind("list of tables", '[{ percentile = "50%", limit = "500us" }]', _shares)
-LEVELS = Kind("list of levels", "[1, 2, 4]", read_levels)
+TEXT = ValueType("text", '"web"', _text)
+INTEGER = ValueType("whole number", "1", _integer)
+COUNT = ValueType("whole number", "4", _count)
+TRIALS = ValueType("whole number", "10", _trials)
+SCALE = ValueType("number", "0.01", _scale)
+RATE = ValueType("requests per second", '200 or "200/s"', _rate)
+SHARE = ValueType("share", '0.95 or "95%"', _share)
+DURATION_S = ValueType("duration", '"10m"', _duration_s)
+RESPONSE_MS = ValueType("duration", '"40ms"', _response_ms)
+SIZE_BYTES = ValueType("size", '"256MiB"', _size_bytes)
+COMMAND = ValueType("command, as text or as a list of words", '"./load {rate}"', _words)
+TABLE = ValueType("table", "{ workers = 4 }", _table)
+LEVELS_BY_NAME = ValueType("table of levels", "{ threads = 16 }", _levels_by_name)
+TEXTS_BY_NAME = ValueType("table of texts", '{ PGUSER = "bench" }', _texts_by_name)
+SWITCH = ValueType("true or false", "true", _switch)
+SYNC = ValueType("text", '"dsync"', _sync)
+COMPRESS = ValueType("number", "2", lambda value: parse_compress(_number(value)))
+SHARES = ValueType("list of tables", '[{ percentile = "50%", limit = "500us" }]', _shares)
+LEVELS = ValueType("list of levels", "[1, 2, 4]", read_levels)
 
 
 # The line on which each key of a TOML text stands: `tomllib` tells it of broken texts only.

@@ -10,7 +10,7 @@ import numpy as np
 
 from leadline.errors import LeadlineError
 from leadline.record.workbench import Factor, Goal, PeakRate, Prior, Sample, Surface
-from leadline.studies.workbench.surface.grid import Floats, Grid, Readings
+from leadline.studies.workbench.surface.grid import Floats, Grid, PeakReadings
 from leadline.studies.workbench.surface.models import (
     Belief,
     believe,
@@ -39,13 +39,13 @@ class PlannedDesign:
         grid: Grid,
         goal: Goal,
         plan: Sequence[int],
-        believe: Callable[[Readings], Belief],
+        believe: Callable[[PeakReadings], Belief],
     ) -> None:
         """Begin with nothing measured."""
         self.name = name
         self._grid = grid
         self._goal = goal
-        self._readings = Readings(grid)
+        self._readings = PeakReadings(grid)
         self._plan = tuple(plan)
         self._believe = believe
 
@@ -104,7 +104,7 @@ def open_d_optimal_log(
     return PlannedDesign("d-optimal-log", grid, goal, plan, quadratic_log)
 
 
-def as_measured(readings: Readings) -> Belief:
+def as_measured(readings: PeakReadings) -> Belief:
     """Return what was measured; other cells have no rate."""
     cells = readings.cells
     log_rate = np.full(len(readings.grid), np.nan)
@@ -114,7 +114,7 @@ def as_measured(readings: Readings) -> Belief:
     return Belief("measured", log_rate, np.diag(variance))
 
 
-def nearest_peak(readings: Readings, sample: Sample) -> Prior | None:
+def nearest_peak(readings: PeakReadings, sample: Sample) -> Prior | None:
     """Return the peak of the sample nearest to this one; nobody says how near they are."""
     cell = readings.grid.cell(sample)
     near = readings.grid.nearest(cell, [other for other in readings.cells if other != cell])
@@ -156,7 +156,7 @@ class SequentialDesign:
         self._target = ERROR_FRAC if error_frac is None else error_frac
         self._seed = seed
         self._most = len(grid) if most is None else min(most, len(grid))
-        self._readings = Readings(grid)
+        self._readings = PeakReadings(grid)
         self._belief: Belief | None = None
 
     def ask(self, count: int = 1, in_flight: Sequence[Sample] = ()) -> tuple[Sample, ...]:
@@ -241,7 +241,7 @@ COST_SD_LOG, COST_OWN_SD_LOG, COST_SCALE = 0.4, 0.4, 0.5
 """How searches' costs differ: with the place, by themselves, and over which distance."""
 
 
-def _expected_cost(readings: Readings) -> Floats:
+def _expected_cost(readings: PeakReadings) -> Floats:
     """What a search in each cell would cost, as a share of the usual, from those told."""
     grid, cells = readings.grid, list(readings.peaks)
     costs = np.array([max(readings.peaks[cell].cost_s, 1e-3) for cell in cells])

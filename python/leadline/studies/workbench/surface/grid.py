@@ -178,7 +178,7 @@ SD_LOG_UNKNOWN = 0.15
 
 
 @dataclass
-class Readings:
+class PeakReadings:
     """Peaks by cell; the order in which they came plays no part."""
 
     grid: Grid

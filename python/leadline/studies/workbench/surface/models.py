@@ -19,7 +19,7 @@ from leadline.studies.workbench.surface.grid import (
     Floats,
     Grid,
     GridError,
-    Readings,
+    PeakReadings,
     flat_sentences,
     ideal_cell,
     two_sided,
@@ -75,7 +75,7 @@ class Belief:
         return float(np.mean(MEAN_OF_ABSOLUTE * sd))
 
 
-def surface_of(readings: Readings, belief: Belief, goal: Goal) -> Surface:
+def surface_of(readings: PeakReadings, belief: Belief, goal: Goal) -> Surface:
     """Return the surface: a measured cell says what was measured, the others what the model says.
 
     The expected error is the model's, over all cells with a rate.
@@ -94,7 +94,7 @@ def surface_of(readings: Readings, belief: Belief, goal: Goal) -> Surface:
     )
 
 
-def _cell(readings: Readings, belief: Belief, cell: int, reach: float) -> SurfaceCell:
+def _cell(readings: PeakReadings, belief: Belief, cell: int, reach: float) -> SurfaceCell:
     sample = readings.grid.samples[cell]
     if cell in readings.peaks:
         return SurfaceCell(sample=sample, rate_per_s=readings.peaks[cell].rate_per_s, measured=True)
@@ -243,7 +243,7 @@ def _centred(column: Floats) -> Floats:
     return np.asarray((column - middle) / (half or 1.0))
 
 
-def quadratic_raw(readings: Readings) -> Belief:
+def quadratic_raw(readings: PeakReadings) -> Belief:
     """Return SH08's response surface: rates by least squares on raw factors."""
     rates = np.exp(readings.log_rates)
     fitted = _least_squares(raw_terms(readings.grid), readings.cells, rates)
@@ -256,7 +256,7 @@ def quadratic_raw(readings: Readings) -> Belief:
     return Belief("quadratic-raw", np.log(rate), covariance, degrees)
 
 
-def quadratic_log(readings: Readings) -> Belief:
+def quadratic_log(readings: PeakReadings) -> Belief:
     """Return the quadratic of the logarithm of the rate in factors on their scales."""
     terms = log_terms(readings.grid)
     fitted = _least_squares(terms, readings.cells, readings.log_rates)
@@ -286,7 +286,7 @@ def _least_squares(
     return np.asarray(terms @ weights), covariance, float(degrees)
 
 
-def _nothing(model: str, readings: Readings) -> Belief:
+def _nothing(model: str, readings: PeakReadings) -> Belief:
     """Too few peaks for the terms: what was measured, and no word on the rest."""
     log_rate = np.full(len(readings.grid), np.nan)
     log_rate[readings.cells] = readings.log_rates
@@ -413,7 +413,7 @@ MODELS = (
 """The first is taken while there are too few peaks to choose by."""
 
 
-def believe(model: Model, readings: Readings, seed: int) -> Belief:
+def believe(model: Model, readings: PeakReadings, seed: int) -> Belief:
     """Return what a model says of all cells; it needs one peak."""
     peaks = Peaks(readings.cells, readings.log_rates, readings.sd_logs)
     found = posterior(
@@ -422,7 +422,7 @@ def believe(model: Model, readings: Readings, seed: int) -> Belief:
     return Belief(model.name, found.log_rate, found.covariance)
 
 
-def choose(readings: Readings, seed: int) -> Model:
+def choose(readings: PeakReadings, seed: int) -> Model:
     """Return the model that foresees each peak best from all others.
 
     Scored by the logarithm of the density it gives each peak left out, added up: a model that is
@@ -434,7 +434,7 @@ def choose(readings: Readings, seed: int) -> Model:
     return max(usable, key=lambda model: left_out_score(model, readings, seed))
 
 
-def left_out_score(model: Model, readings: Readings, seed: int) -> float:
+def left_out_score(model: Model, readings: PeakReadings, seed: int) -> float:
     """Return the sum of ln densities of peaks, each foreseen from all others."""
     grid, cells = readings.grid, np.array(readings.cells)
     log_rates, sd_logs = readings.log_rates, readings.sd_logs

@@ -205,7 +205,7 @@ def sample_costs(experiment: Experiment) -> dict[str, float]:
 # A response surface on a terminal: its sentences, and the planes as tables of rates.
 
 
-def tell_surface(terminal: Terminal, experiment: Experiment) -> Iterator[RenderableType]:
+def print_surface(terminal: Terminal, experiment: Experiment) -> Iterator[RenderableType]:
     """Tell the sentences, a table for each plane, and the doubts."""
     yield from terminal.sentences(experiment.sentences)
     surface = experiment.surface

@@ -8,7 +8,7 @@ use leadline_base::clock::ns_from_s;
 
 /// What is known of the requests of a window so far.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct EarlyAbort {
     bound_ns: Option<f64>,
     from_ns: u64,
     waiting: f64,
@@ -18,7 +18,7 @@ pub(super) struct Patience {
     answered_sum_ns: f64,
 }
 
-impl Patience {
+impl EarlyAbort {
     /// With the window that begins then; without a bound it has no end.
     pub fn new(abort_above_ms: Option<f64>, from_ns: u64) -> Self {
         Self {
@@ -71,20 +71,20 @@ mod tests {
 
     #[test]
     fn the_waiting_count_with_their_age_and_warm_up_counts_not_at_all() {
-        let mut patience = Patience::new(Some(2000.0), 5 * S);
-        patience.due(4 * S);
+        let mut early_abort = EarlyAbort::new(Some(2000.0), 5 * S);
+        early_abort.due(4 * S);
         for due_s in [6, 7, 8, 9] {
-            patience.due(due_s * S);
+            early_abort.due(due_s * S);
         }
-        patience.answered(4 * S, 14 * S);
-        patience.answered(6 * S, 7 * S);
-        patience.answered(7 * S, 8 * S);
+        early_abort.answered(4 * S, 14 * S);
+        early_abort.answered(6 * S, 7 * S);
+        early_abort.answered(7 * S, 8 * S);
         // Answers of a second each, and ages of 2 to 6 s: above 2 s from 10 s on.
-        assert!(!patience.ends(14 * S), "no sooner than 10 s into the window");
-        assert!(patience.ends(15 * S));
-        patience.answered(8 * S, 8 * S + 1);
-        patience.answered(9 * S, 9 * S + 1);
-        assert!(!patience.ends(15 * S));
-        assert!(!Patience::new(None, 0).ends(100 * S));
+        assert!(!early_abort.ends(14 * S), "no sooner than 10 s into the window");
+        assert!(early_abort.ends(15 * S));
+        early_abort.answered(8 * S, 8 * S + 1);
+        early_abort.answered(9 * S, 9 * S + 1);
+        assert!(!early_abort.ends(15 * S));
+        assert!(!EarlyAbort::new(None, 0).ends(100 * S));
     }
 }
