@@ -546,7 +546,8 @@ def test_a_rate_lies_between_the_loads_seen_on_either_side(store: Path) -> None:
     rate = answer["peak_rate"]
     assert answer["verdict"] == "found"
     assert rate["low"] <= rate["value"] <= rate["high"]
-    assert rate["value"] == pytest.approx(VOLUME_PER_S / (1 - 2 / 8), rel=0.06)
+    # 10% was asked, and the middle of a step of that width is anywhere in it.
+    assert rate["value"] == pytest.approx(VOLUME_PER_S / (1 - 2 / 8), rel=0.1)
     assert rate["low"] <= VOLUME_PER_S / (1 - 2 / 8) <= 1.01 * rate["high"]
     assert "The response steps over the target between" in " ".join(answer["sentences"])
 

@@ -192,7 +192,7 @@ class Curve(Conversation):
         told, alone = self._told, self._stalls_alone
         peaks = self._log_peaks() if alone < _ALONE_MIN else self._unstalled_log_peaks()
         middle, half = self._quantiles(peaks)[1], self._half
-        beside, crossed = self._crossing, self._crossed
+        crossed = self._crossed
         settled = crossed or self._settled
         spent = told >= TRIALS_MAX or self._spent >= SPENT_MAX
         if (step := self._step) is not None and not spent and not crossed:
@@ -206,16 +206,15 @@ class Curve(Conversation):
             return self._contradicted() if puzzled else self._found(math.exp(middle))
         if spent:
             return self._gave_up()
+        random = np.random.default_rng([self.seed, len(self.trials)])
+        between = self._between(random)
         capacity = max(np.median(posterior.log_capacity) for _, posterior in self._beliefs)
         rate = _OVERLOAD * math.exp(float(capacity))
-        near = rate <= OVERLOAD_FAR * math.exp(middle) and beside is None
+        near = rate <= OVERLOAD_FAR * math.exp(middle) and between is None
         if told % _OVERLOAD_EVERY == 0 and told >= TRIALS_MIN and near:
             return self._within_reach(rate, min(OVERLOAD_S, self.goal.run_length_s), _DEEP_ABORT)
-        random = np.random.default_rng([self.seed, len(self.trials)])
         rate = math.exp(float(np.quantile(peaks, random.uniform(*_QUANTILES))))
-        if beside is not None:
-            rate = beside.value * math.exp(random.uniform(-_BESIDE_LN, _BESIDE_LN))
-        rate = max(rate, _HELD_PART * self._highest_held)
+        rate = between or max(rate, _HELD_PART * self._highest_held)
         seconds = min(SHORT_S if half > WIDE_FRAC else LONG_S, self.goal.run_length_s)
         return self._within_reach(rate, seconds, _ABORT)
 
@@ -291,6 +290,25 @@ class Curve(Conversation):
         if doubted or (many and all_or_none):
             return clear, min(above)
         return None
+
+    def _between(self, random: np.random.Generator) -> float | None:
+        """Return a device's next load: between those on either side of the target, then beside it.
+
+        None while one side is missing, and of servers, whose queue the posterior knows.
+        """
+        ratios = {rate: ratios for rate in self.loads if (ratios := self._without_stalls(rate))}
+        means = {rate: sum(each) / len(each) for rate, each in ratios.items()}
+        below = max((rate for rate, ratio in means.items() if ratio <= 1), default=0.0)
+        above = min(
+            (rate for rate, ratio in means.items() if ratio > 1 and rate > below), default=0.0
+        )
+        if not self.may_step or not below or not above:
+            return None
+        if (beside := self._crossing) is not None:
+            return beside.value * math.exp(random.uniform(-_BESIDE_LN, _BESIDE_LN))
+        middle = math.sqrt(below * above)
+        wide = math.log(above / below) > 2 * _BESIDE_LN
+        return middle if wide else middle * math.exp(random.uniform(-_BESIDE_LN, _BESIDE_LN))
 
     def _bisect(self, clear: float, over: float) -> TrialRequest | Ending:
         """Narrow a step down to the error asked for, and see either side of it a whole run long."""
