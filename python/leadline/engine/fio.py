@@ -17,11 +17,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from leadline.engine.child import GRACE_S, OnEvent
+from leadline.engine.pace import until_completed
 from leadline.engine.process import ProcessEngine
 from leadline.engine.targets.claim import DATA, Claim
 from leadline.errors import EngineFault, NothingCompleted, PointFailed, TargetRefused
@@ -238,17 +240,16 @@ class FioEngine:
     ) -> EngineResult:
         """Read with Leadline's engine for a moment: the file is then real, settled and cached."""
         warm_up_s = 0.1 if self.access.direct else limits.warm_up_s_max
-        result = self.own.lay_out(
-            msgspec.structs.replace(workload, read_frac=1.0, think_time_s=0.0),
-            seed=seed,
-            limits=msgspec.structs.replace(
+        reading = msgspec.structs.replace(workload, read_frac=1.0, think_time_s=0.0)
+        result = until_completed(
+            partial(self.own.lay_out, reading, seed=seed, on_event=on_event),
+            msgspec.structs.replace(
                 limits,
                 warm_up_s_max=warm_up_s,
                 warm_up_s_min=0.0,
                 measure_s_min=0.01,
                 measure_s_max=0.05,
             ),
-            on_event=on_event,
         )
         self.own.close()  # its memory counts against the group's limit
         return result
