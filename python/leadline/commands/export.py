@@ -10,7 +10,6 @@ import typer
 from leadline.engine import TargetRefused
 from leadline.outputs import write_whole
 from leadline.store import FORMATS, export_rows
-from leadline.store.bundle import make_bundle
 from leadline.studies.registry import KINDS, find_study
 from leadline.terminal.bundles import SUFFIX
 from leadline.terminal.context import Context
@@ -49,6 +48,8 @@ def command(
         raise typer.BadParameter(f"{chosen!r} is not one of {', '.join([*FORMATS, bundle])}")
     found = find_study(store, survey)
     if chosen == bundle:
+        from leadline.store.bundle import make_bundle  # noqa: PLC0415 - it loads SQLAlchemy
+
         data = make_bundle(store, found.start.study_id)
     else:
         data = export_rows(KINDS[found.kind].rows(store, found.start.study_id), chosen)

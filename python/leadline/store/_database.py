@@ -77,9 +77,13 @@ class Database:
         """Open what `serialized` returned, in memory; `shown` is where it came from."""
         own = cls(_NOTHING)
         own._shown = shown
-        with own._raw() as connection:
-            connection.deserialize(data)
-        own._prepare()
+        try:
+            with own._raw() as connection:
+                connection.deserialize(data)
+            own._prepare()
+        except BaseException:
+            own.close()
+            raise
         return own
 
     def serialized(self) -> bytes:

@@ -24,7 +24,8 @@ _BYTES_MAX = 2 << 30
 def make_bundle(store: Store, study_id: str) -> bytes:
     """Return a study and those that it is about, as the bytes of a file."""
     with SqlStore(make_url("sqlite://")) as own:
-        copy_study(store, own, study_id)
+        for each in reversed(list(_lineage(store, study_id))):
+            _copy(store, own, each)
         return gzip.compress(own.serialized(), mtime=0)
 
 
@@ -57,18 +58,24 @@ def open_bundle(path: Path) -> Store:
 def import_all(source: Store, into: Store) -> Iterator[tuple[str, bool]]:
     """Copy every study of a bundle or store; yield each id, and whether it was new."""
     for summary in reversed(source.list()):
-        yield summary.study_id, copy_study(source, into, summary.study_id)
+        yield summary.study_id, _copy(source, into, summary.study_id)
 
 
-def copy_study(source: Store, into: Store, study_id: str) -> bool:
-    """Copy a study, after those that it is about; false where it is stored already.
+def _lineage(store: Store, study_id: str) -> Iterator[str]:
+    """Yield a study, what it is about, and so on."""
+    found: Stored[StudyStart, Any] = store.find(study_id)
+    yield study_id
+    if found.start.parent is not None:
+        yield from _lineage(store, found.start.parent)
+
+
+def _copy(source: Store, into: Store, study_id: str) -> bool:
+    """Copy a study whose parent is there; false where it is stored already.
 
     Raises:
-        StoreError: a document of it cannot be read.
+        StoreError: a document of it cannot be read, which is not spread.
 
     """
-    found: Stored[StudyStart, Any] = source.find(study_id)
-    if found.start.parent is not None:
-        copy_study(source, into, found.start.parent)
-    source.items(study_id)  # what cannot be read is not spread
+    source.find(study_id)
+    source.items(study_id)
     return into.take(*source.rows_of(study_id))

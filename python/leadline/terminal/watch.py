@@ -19,11 +19,11 @@ class Teller(Watcher):
 
     def __init__(self, print_plan: Callable[[Any, Any], None]) -> None:
         """Take what tells of what will run, given the start and what is kept of it."""
-        self._tell_plan = print_plan
+        self._print_plan = print_plan
 
     def begun(self, start: Any, kept: Any) -> None:
         """Say what will run."""
-        self._tell_plan(start, kept)
+        self._print_plan(start, kept)
 
     def say(self, text: str) -> None:
         """Say what Leadline chose."""

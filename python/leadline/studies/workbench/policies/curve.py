@@ -171,6 +171,12 @@ class Curve(Conversation):
             and (ratio <= 1 or not (stood_still(trial) or stalled_trial(trial, threshold)))
         ]
 
+    @property
+    def _unstalled_ratios(self) -> dict[float, float]:
+        """Mean threshold ratio at each load that trials without stalls tell of."""
+        told = {rate: self._without_stalls(rate) for rate in self.loads}
+        return {rate: sum(each) / len(each) for rate, each in told.items() if each}
+
     def _is_clear(self, trial: Trial) -> bool:
         ratio = threshold_ratio(self.goal.threshold, trial)
         return ratio is not None and ratio <= CLEAR
@@ -273,11 +279,7 @@ class Curve(Conversation):
         look so, while what is expected of it hangs on rare trials that collapse: the posterior
         counts those.)
         """
-        ratios = {
-            rate: sum(each) / len(each)
-            for rate in self.loads
-            if (each := self._without_stalls(rate))
-        }
+        ratios = self._unstalled_ratios
         clear = max((rate for rate, ratio in ratios.items() if ratio <= CLEAR), default=0.0)
         above = [rate for rate, ratio in ratios.items() if ratio > 1 and rate > clear]
         if not clear or not above or any(r > 1 and at < clear for at, r in ratios.items()):
@@ -296,19 +298,17 @@ class Curve(Conversation):
 
         None while one side is missing, and of servers, whose queue the posterior knows.
         """
-        ratios = {rate: ratios for rate in self.loads if (ratios := self._without_stalls(rate))}
-        means = {rate: sum(each) / len(each) for rate, each in ratios.items()}
-        below = max((rate for rate, ratio in means.items() if ratio <= 1), default=0.0)
-        above = min(
-            (rate for rate, ratio in means.items() if ratio > 1 and rate > below), default=0.0
-        )
-        if not self.may_step or not below or not above:
+        if not self.may_step:
+            return None
+        ratios = self._unstalled_ratios.items()
+        below = max((rate for rate, ratio in ratios if ratio <= 1), default=0.0)
+        above = min((rate for rate, ratio in ratios if ratio > 1 and rate > below), default=0.0)
+        if not below or not above:
             return None
         if (beside := self._crossing) is not None:
             return beside.value * math.exp(random.uniform(-_BESIDE_LN, _BESIDE_LN))
-        middle = math.sqrt(below * above)
-        wide = math.log(above / below) > 2 * _BESIDE_LN
-        return middle if wide else middle * math.exp(random.uniform(-_BESIDE_LN, _BESIDE_LN))
+        beside_ln = 0.0 if above > below * math.exp(2 * _BESIDE_LN) else _BESIDE_LN
+        return math.sqrt(below * above) * math.exp(random.uniform(-beside_ln, beside_ln))
 
     def _bisect(self, clear: float, over: float) -> TrialRequest | Ending:
         """Narrow a step down to the error asked for, and see either side of it a whole run long."""
