@@ -26,9 +26,10 @@ from leadline.engine import (
     open_engine,
 )
 from leadline.engine import fio as fio_engine
+from leadline.errors import NothingCompleted
 from leadline.fio import FioRun, read_job, write_job
 from leadline.fio.options import ALIASES, ANOTHER_WORKLOAD, MAPPED, WITHOUT_CONSEQUENCE
-from leadline.record import Access, Arrivals, Workload
+from leadline.record import Access, Arrivals, EngineResult, Workload
 from leadline.stats import pooled_result
 
 MIB = 2**20
@@ -359,6 +360,23 @@ def test_a_persons_own_job_runs_on_our_file_with_our_times(tmp_path: Path) -> No
     assert result.realised.size_mean == 8192
     assert result.realised.read_frac == pytest.approx(0.3, abs=0.05)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_layout_in_whose_window_nothing_ended_is_read_for_longer(tmp_path: Path) -> None:
+    (job,) = read_job("[a]\nsize=4m\nrw=randread\nbs=8k\n")
+    with open_engine(Target.parse(str(tmp_path)), engine="fio") as engine:
+        assert isinstance(engine, fio_engine.FioEngine)
+        lay_out, windows = engine.own.lay_out, list[float]()
+
+        def stalled(workload: Workload, *, limits: Limits, **told: Any) -> EngineResult:
+            windows.append(limits.measure_s_max)
+            if len(windows) == 1:
+                raise NothingCompleted("a stall")
+            return lay_out(workload, limits=limits, **told)
+
+        engine.own.lay_out = stalled  # type: ignore[method-assign]
+        assert engine.run(job.workload, seed=1, limits=SHORT).realised.size_mean == 8192
+    assert windows[1] > windows[0]
 
 
 def test_a_job_that_fio_refuses_is_a_fault_with_its_words(tmp_path: Path) -> None:
