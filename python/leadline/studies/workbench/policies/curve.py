@@ -46,6 +46,7 @@ from leadline.studies.workbench.loads import (
     stood_still,
     threshold_ratio,
 )
+from leadline.units import format_ci
 
 PROBE_S = 10.0
 SHORT_S, LONG_S = 30.0, 60.0
@@ -345,15 +346,18 @@ class Curve(Conversation):
 
     def _format_stalls(self) -> str:
         """Write how often the server stalls, and its rate without."""
-        peaks = self._unstalled_log_peaks()
-        without = (
-            f"Peak rate without the stalls {math.exp(self._quantiles(peaks)[1]):.6g} requests/s"
+        level, often = self.goal.confidence, format_stalls(self.trials, self.goal.threshold)
+        without, together = (
+            format_ci(
+                *(f"{math.exp(end):,.0f} requests/s" for end in (middle, low, high)), level=level
+            )
+            for low, middle, high in map(
+                self._quantiles, (self._unstalled_log_peaks(), self._log_peaks())
+            )
         )
-        often = format_stalls(self.trials, self.goal.threshold)
         if self._stalls_alone > _ALONE:
-            return f"Stalls alone miss the target at any rate ({often}). {without}."
-        together = math.exp(self._quantiles(self._log_peaks())[1])
-        return f"Stalls recur ({often}). {without}, with them {together:.6g}."
+            return f"Stalls alone miss the target at any rate ({often}). Without: {without}."
+        return f"Stalls recur ({often}). Peak rate without: {without}; with: {together}."
 
     def _gave_up(self) -> Ending:
         """End a search that costs more than it tells; where trials are of two kinds, say that."""
