@@ -17,9 +17,13 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
-from leadline.studies.workbench.crossing import TRIALS_MIN, Point, crossing, response_ln
+from leadline.studies.workbench.crossing import TRIALS_MIN, Point, crossing, point
 
 TRUE_PER_S = 60_000.0
+
+
+STEEPER = 3.0
+"""The share of late requests goes with the cube of the percentile."""
 
 
 def drawn(seed: int, slope: float, scatter: float, together: float, count: int) -> list[Point]:
@@ -29,8 +33,9 @@ def drawn(seed: int, slope: float, scatter: float, together: float, count: int) 
     for _ in range(count):
         x = chance.uniform(-0.15, 0.15)
         error = together * error + math.sqrt(1 - together**2) * chance.gauss(0, scatter)
-        # The expected response is at the threshold, not its median.
-        points.append((math.log(TRUE_PER_S) + x, slope * x + error - scatter**2 / 2))
+        # The expected share of late requests is at its limit, not its median.
+        response = slope * x + error - STEEPER * scatter**2 / 2
+        points.append(Point(math.log(TRUE_PER_S) + x, response, STEEPER * response))
     return points
 
 
@@ -49,20 +54,40 @@ def test_the_interval_holds_the_truth(slope: float, scatter: float, together: fl
     "points",
     [
         drawn(1, 8.0, 0.1, 0.0, TRIALS_MIN - 1),
-        [(x, y + 3) for x, y in drawn(1, 8.0, 0.1, 0.0, 12)],  # all over the threshold
-        [(x, -y) for x, y in drawn(1, 8.0, 0.1, 0.0, 12)],  # falls with the load
-        drawn(1, 0.0, 0.3, 0.0, 12),
-        [(11.0, y) for _, y in drawn(1, 8.0, 0.1, 0.0, 12)],
+        [Point(x, y + 3, z) for x, y, z in drawn(1, 8.0, 0.1, 0.0, 12)],  # all over the threshold
+        [Point(x, y - 1, z) for x, y, z in drawn(1, 2.0, 0.1, 0.0, 12)],  # all below
         [],
     ],
 )
-def test_without_a_slope_or_two_sides_there_is_no_crossing(points: list[Point]) -> None:
+def test_without_enough_trials_on_both_sides_there_is_no_crossing(points: list[Point]) -> None:
     assert crossing(points, 0.95) is None
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [Point(x, -y, -z) for x, y, z in drawn(1, 4.0, 0.1, 0.0, 12)],  # falls with the load
+        drawn(1, 0.0, 0.5, 0.0, 12),
+        [Point(11.0, y, z) for _, y, z in drawn(1, 4.0, 0.3, 0.0, 12)],
+    ],
+)
+def test_trials_that_tell_no_slope_tell_no_narrow_crossing(points: list[Point]) -> None:
+    found = crossing(points, 0.95)
+    assert found is None or (found.half_width_frac or 1) > 0.1
+
+
+def test_responses_without_any_scatter_have_the_narrowest_interval() -> None:
+    places = [0.02 * place - 0.1 for place in range(12)]
+    found = crossing([Point(math.log(TRUE_PER_S) + x, 4 * x, 4 * x) for x in places], 0.95)
+    assert found is not None
+    assert found.value == pytest.approx(TRUE_PER_S, rel=0.01)
+    assert found.half_width_frac == pytest.approx(0.05, abs=0.01)
 
 
 def test_trials_far_from_the_threshold_have_no_part_in_it() -> None:
     beside = drawn(2, 8.0, 0.1, 0.0, 10)
-    far = [(math.log(4000.0), -6.0), (math.log(150_000.0), 4.0), (math.log(30_000.0), -1.0)]
+    told = ((4000.0, -6.0), (150_000.0, 4.0), (30_000.0, -1.0))
+    far = [Point(math.log(rate), y, y) for rate, y in told]
     assert crossing([*beside, *far], 0.95) == crossing(beside, 0.95)
 
 
@@ -85,12 +110,21 @@ def trial(over: int, seconds: float = 20.0, mean_ms: float = 2.0) -> Trial:
     )
 
 
-def test_a_response_is_its_share_of_late_requests_or_its_mean_over_what_is_allowed() -> None:
+def told(threshold: Threshold, of: Trial) -> tuple[float, float]:
+    found = point(threshold, of, 20.0)
+    assert found is not None
+    assert found.load == pytest.approx(math.log(1000.0))
+    return math.exp(found.response), math.exp(found.counted)
+
+
+def test_a_trial_tells_its_response_and_what_is_counted_over_their_limits() -> None:
     p99 = Threshold(percentile=0.99, limit_ms=5.0)
-    assert response_ln(p99, trial(200), 20.0) == pytest.approx(0.0, abs=0.01)
-    assert response_ln(p99, trial(400), 20.0) == pytest.approx(math.log(2), abs=0.01)
-    both = Threshold(mean_ms=1.0, percentile=0.99, limit_ms=5.0)
-    assert response_ln(both, trial(200), 20.0) == pytest.approx(math.log(2), abs=0.01)
-    assert response_ln(p99, trial(200, seconds=10.0), 20.0) is None
+    assert told(p99, trial(200)) == pytest.approx((1.0, 1.0), abs=0.01)
+    late = told(p99, trial(400))
+    assert late[0] > 1
+    assert late[1] == pytest.approx(2, abs=0.01)
+    mean = Threshold(mean_ms=1.0)
+    assert told(mean, trial(200)) == pytest.approx((2.0, 2.0))
+    assert point(p99, trial(200, seconds=10.0), 20.0) is None
     cut = msgspec.structs.replace(trial(200), state=TrialState.ABORTED)
-    assert response_ln(p99, cut, 20.0) is None
+    assert point(p99, cut, 20.0) is None

@@ -34,7 +34,7 @@ from leadline.record.finding import Finding
 from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
 from leadline.studies.workbench.belief import Aim, Floats, Posterior, aims, read
 from leadline.studies.workbench.conversation import Conversation, Ending
-from leadline.studies.workbench.crossing import crossing, response_ln
+from leadline.studies.workbench.crossing import crossing, point
 from leadline.studies.workbench.loads import (
     CLEAR,
     StalledTrial,
@@ -230,13 +230,9 @@ class Curve(Conversation):
         """The peak of a device from trials beside it alone; None while they do not tell."""
         if not self.may_step or self._stalls_alone > _ALONE:
             return None
-        points = [
-            (math.log(trial.request.rate_per_s), response)
-            for trial in self._counted()
-            if not stood_still(trial)
-            and (response := response_ln(self.goal.threshold, trial, self.run_length_s)) is not None
-        ]
-        return crossing(points, self.goal.confidence)
+        trials = [trial for trial in self._counted() if not stood_still(trial)]
+        points = [point(self.goal.threshold, trial, self.run_length_s) for trial in trials]
+        return crossing([each for each in points if each is not None], self.goal.confidence)
 
     @property
     def _crossed(self) -> bool:
