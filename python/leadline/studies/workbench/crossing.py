@@ -34,7 +34,8 @@ hold nine times in ten or more at correlations up to 0.5)."""
 _HALF_LN_MIN = 0.05
 """No device is the same from search to search by less."""
 _NEAR_LN, _RESPONSE_LN = 0.25, 1.5
-"""Trials whose load is within so much of the crossing, and whose response of the threshold."""
+"""Trials whose load is within so much of the crossing count; a response farther from the threshold
+counts as that far: in an overload it says no more of the crossing."""
 _ROUNDS = 4
 _WINDOW_PART = 0.9
 
@@ -78,12 +79,11 @@ def crossing(points: Sequence[Point], confidence: float) -> Interval | None:
         confidence: that the interval holds it.
 
     """
-    near = [each for each in points if abs(each.response) <= _RESPONSE_LN]
-    if len(near) < TRIALS_MIN:
+    if len(points) < TRIALS_MIN:
         return None
-    middle, kept, low, high = statistics.median(each.load for each in near), near, 0.0, 0.0
+    middle, kept, low, high = statistics.median(each.load for each in points), points, 0.0, 0.0
     for _ in range(_ROUNDS):
-        kept = [each for each in near if abs(each.load - middle) <= _NEAR_LN]
+        kept = [each for each in points if abs(each.load - middle) <= _NEAR_LN]
         if len(kept) < TRIALS_MIN or not min(y for _, y, _ in kept) < 0 < max(
             y for _, y, _ in kept
         ):
@@ -96,6 +96,7 @@ def crossing(points: Sequence[Point], confidence: float) -> Interval | None:
 def _posterior(points: Sequence[Point], confidence: float) -> tuple[float, float, float]:
     """Return low, median and high of the crossing's load, as logarithms."""
     loads, responses, counted = np.array(points).T
+    responses = np.clip(responses, -_RESPONSE_LN, _RESPONSE_LN)
     count, slopes = len(points), np.exp(_SLOPES_LN)
     load, response = loads.mean(), responses.mean()
     errors = responses - response - np.outer(slopes, loads - load)

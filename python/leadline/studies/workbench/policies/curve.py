@@ -178,6 +178,12 @@ class Curve(Conversation):
         told = {rate: self._without_stalls(rate) for rate in self.loads}
         return {rate: sum(each) / len(each) for rate, each in told.items() if each}
 
+    @property
+    def _clear_per_s(self) -> float:
+        """Highest load that was seen far below the threshold; 0 if none was."""
+        ratios = self._unstalled_ratios.items()
+        return max((rate for rate, ratio in ratios if ratio <= CLEAR), default=0.0)
+
     def _is_clear(self, trial: Trial) -> bool:
         ratio = threshold_ratio(self.goal.threshold, trial)
         return ratio is not None and ratio <= CLEAR
@@ -276,8 +282,7 @@ class Curve(Conversation):
         look so, while what is expected of it hangs on rare trials that collapse: the posterior
         counts those.)
         """
-        ratios = self._unstalled_ratios
-        clear = max((rate for rate, ratio in ratios.items() if ratio <= CLEAR), default=0.0)
+        ratios, clear = self._unstalled_ratios, self._clear_per_s
         above = [rate for rate, ratio in ratios.items() if ratio > 1 and rate > clear]
         if not clear or not above or any(r > 1 and at < clear for at, r in ratios.items()):
             return None
@@ -505,7 +510,9 @@ class Curve(Conversation):
             )
         low, middle, high = self._quantiles(self._log_peaks())
         if self._puzzled or not self._settled:
+            seen = min(low, math.log(self._clear_per_s)) if self._clear_per_s else -math.inf
             low, high = (middle + _WIDER * (end - middle) for end in (low, high))
+            low = max(low, seen)
         return Interval(math.exp(middle), math.exp(low), math.exp(high), told)
 
     def _findings(self) -> tuple[Finding, ...]:
