@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from leadline.stats.hierarchy import Codes, CurveReadings, Floats
-from leadline.studies.workbench.belief import Aim, Reading, Servers
+from leadline.studies.workbench.belief import Servers
+from leadline.studies.workbench.reading import Aim, Reading
 
 BUILD: Literal["debug", "release"]
 """How the engine was built; a debug build measures itself."""

@@ -122,6 +122,14 @@ def test_folders_can_be_seen_at_one_glance() -> None:
     none_has(FOLDERS, faults)
 
 
+def test_modules_and_tests_that_mutants_name_exist() -> None:
+    table = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text(encoding="utf-8"))
+    for package in table.values():
+        for module, tests in package.get("modules", {}).items():
+            for path in (f"python/leadline/{module}", *tests):
+                assert (ROOT / path).is_file(), path
+
+
 def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
     banned = {"utils", "util", "common", "helpers", "misc"}
     assert not [path for path in PYTHON + RUST if path.stem in banned]

@@ -24,15 +24,13 @@ from leadline.servers import run_trial
 from leadline.studies.workbench.belief import (
     COUNT,
     DIMENSIONS,
-    Aim,
     Posterior,
     Servers,
-    aims,
     log_peak,
-    read,
     toggled,
     unpack,
 )
+from leadline.studies.workbench.reading import Aim, aims, read
 from proving.peak_truth import compute_truth
 
 MEAN = Aim(0.04, None)

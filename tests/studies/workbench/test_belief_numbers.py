@@ -16,17 +16,14 @@ from leadline.studies.workbench import belief as particles
 from leadline.studies.workbench.belief import (
     DIMENSIONS,
     NAMES,
-    Aim,
-    Busy,
-    Part,
     Posterior,
-    Reading,
     Servers,
     log_likelihood,
     log_peak,
     toggled,
     unpack,
 )
+from leadline.studies.workbench.reading import Aim, Busy, Part, Reading
 
 AIMS = {"mean": Aim(0.04, None), "percentile": Aim(0.12, 0.05)}
 UNUSUAL: dict[str, dict[str, float]] = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Batch, Threshold, Trial, TrialRequest
-from leadline.studies.workbench.belief import Aim, Reading, aims, read
+from leadline.studies.workbench.reading import Aim, Reading, aims, read
 from scripted_server import trial
 
 MEAN, P95 = Aim(0.04, None), Aim(0.12, 0.05)

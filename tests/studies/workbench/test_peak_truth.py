@@ -109,7 +109,7 @@ def test_the_better_of_two_known_truths_counts(
 def test_a_truth_found_is_kept(tmp_path: Path) -> None:
     server = SimulatedServer(system=MM1 | {"service_ms": 30.0})
     goal = Goal(threshold=Threshold(mean_ms=40.0), run_length_s=60.0)
-    first = truth(server, goal, cache=tmp_path)
+    first = truth(server, goal, cache=tmp_path, se_frac=0.02)
     (kept,) = tmp_path.iterdir()
     assert msgspec.json.decode(kept.read_bytes(), type=Truth) == first
 

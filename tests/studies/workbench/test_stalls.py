@@ -24,7 +24,7 @@ from leadline.record.workbench import (
 )
 from leadline.servers import run_trial
 from leadline.servers.storage import _stalled_in
-from leadline.studies.workbench.belief import MODEL_SD_LOG, Posterior, aims, read
+from leadline.studies.workbench.belief import MODEL_SD_LOG, Posterior
 from leadline.studies.workbench.loads import (
     is_clear,
     stalled_trial,
@@ -34,6 +34,7 @@ from leadline.studies.workbench.loads import (
 )
 from leadline.studies.workbench.policies import open_policy
 from leadline.studies.workbench.policies.curve import curve
+from leadline.studies.workbench.reading import aims, read
 from proving.peak_truth import truth
 from proving.samples import sample_result
 

@@ -34,8 +34,8 @@ hold nine times in ten or more at correlations up to 0.5)."""
 _HALF_LN_MIN = 0.05
 """No device is the same from search to search by less."""
 _NEAR_LN, _RESPONSE_LN = 0.25, 1.5
-"""Trials whose load is within so much of the crossing count; a response farther from the threshold
-counts as that far: in an overload it says no more of the crossing."""
+"""Trials whose load is within so much of the crossing count, or the nearest ones; a response
+farther from the threshold counts as that far: in an overload it says no more of the crossing."""
 _ROUNDS = 4
 _WINDOW_PART = 0.9
 
@@ -79,15 +79,13 @@ def crossing(points: Sequence[Point], confidence: float) -> Interval | None:
         confidence: that the interval holds it.
 
     """
-    if len(points) < TRIALS_MIN:
+    responses = [each.response for each in points]
+    if len(points) < TRIALS_MIN or not min(responses) < 0 < max(responses):
         return None
     middle, kept, low, high = statistics.median(each.load for each in points), points, 0.0, 0.0
     for _ in range(_ROUNDS):
-        kept = [each for each in points if abs(each.load - middle) <= _NEAR_LN]
-        if len(kept) < TRIALS_MIN or not min(y for _, y, _ in kept) < 0 < max(
-            y for _, y, _ in kept
-        ):
-            return None
+        far = sorted(abs(each.load - middle) for each in points)[TRIALS_MIN - 1]
+        kept = [each for each in points if abs(each.load - middle) <= max(far, _NEAR_LN)]
         low, middle, high = _posterior(kept, confidence)
     low, high = min(low, middle - _HALF_LN_MIN), max(high, middle + _HALF_LN_MIN)
     return Interval(math.exp(middle), math.exp(low), math.exp(high), len(kept))

@@ -1,0 +1,339 @@
+"""What the trials of a search say of the peak: beliefs, steps, crossings, stalls, contradictions.
+
+A trial far below the peak that stalls decide (`stalled_trial`) is tried again at the same rate; if
+the response is far below the threshold then, or stalls decide again, neither is the load's doing.
+Where stalls come back they are the server's own: the answer has the rate with them and without.
+
+A device whose response is at its floor until it steps over the threshold has no queue that the
+posterior could know; nor has one whose percentiles rise by a factor while the load rises by a fifth
+(`crossing`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from leadline.record import Interval
+from leadline.record.finding import Finding
+from leadline.record.workbench import Goal, Prior, Trial, TrialState
+from leadline.studies.workbench.belief import Posterior
+from leadline.studies.workbench.conversation import Conversation
+from leadline.studies.workbench.crossing import crossing, point
+from leadline.studies.workbench.loads import (
+    CLEAR,
+    StalledTrial,
+    contradiction,
+    mode_findings,
+    stalled_trial,
+    stalls_of,
+    stood_still,
+    threshold_ratio,
+)
+from leadline.studies.workbench.reading import Aim, Floats, aims, read
+
+STOP_FRAC = 0.85
+"""Part of the error asked for at which an early posterior's half width is enough: it is the less
+certain of its own width the fewer trials it rests on."""
+_PATIENT_TRIALS = 8
+TRIALS_MIN = 5
+"""A second mode that half of the trials are in shows in so many."""
+CONTRADICTED_MIN = 12
+"""Where trials contradict each other and the posterior knows of one mode only, it is surer of its
+interval than it should be."""
+_OVERLOAD_RATIO = 2.0
+_WIDER = 2.5
+"""The interval of a search that ends unsettled is so many times the posterior's, which is surer of
+itself than it should be where it does not explain the trials (chosen on 300 servers that stall)."""
+ALONE_MIN, ALONE = 0.1, 0.5
+"""Probability that stalls alone break the target: above the first, loads go where the peak would be
+without them; above the second, no rate is the answer."""
+_ASIDE_MAX = 6
+"""Beyond, a trial counts as it is: else a server that stalls in each would never be answered."""
+_FLAT, _STEEP = 1.5, 5.0
+_STEP_LOADS_MIN = 6
+"""Of so many loads, most near the peak, a queue's response would have risen at some."""
+_FAR_BELOW = 0.7
+"""Part of the peak above which a queue that builds up once is the load's doing, not a stall's."""
+
+
+class Evidence(Conversation):
+    """A conversation that learns from its trials; which load comes next is its subclass's.
+
+    Attributes:
+        loads: the trials that count, by their load.
+        aside: places of trials that stalls decided.
+
+    """
+
+    def __init__(self, goal: Goal, seed: int, prior: Prior | None) -> None:
+        """Begin; a prior's rate is where the first load goes."""
+        super().__init__("curve", goal, seed)
+        self._beliefs: list[Belief] = [
+            (aim, Posterior(aim, goal.run_length_s, seed, prior)) for aim in aims(goal.threshold)
+        ]
+        self._start = goal.rate_start_per_s if prior is None else 1.2 * prior.rate_per_s
+        self._limit_ms = 1e3 * max(aim.limit_s for aim in aims(goal.threshold))
+        self._stalled_trials: list[StalledTrial] = []
+
+    def _sets_aside(self, trial: Trial) -> bool:
+        found = stalled_trial(trial, self.goal.threshold)
+        if found is None or len(self._stalled_trials) == _ASIDE_MAX:
+            return False
+        if self._overloaded and not stood_still(trial):
+            peak = math.exp(self._quantiles(self._unstalled_log_peaks())[1])
+            if trial.request.rate_per_s > _FAR_BELOW * peak:
+                return False
+        self._stalled_trials.append(found)
+        return True
+
+    def _retries(self, place: int) -> bool:
+        """Whether the trial of this place repeats the one before, which was set aside."""
+        first, rate = place - 1, self.trials[place].request.rate_per_s
+        repeated = first in self.aside and self.trials[first].request.rate_per_s == rate
+        return repeated and not self._retries(first)
+
+    def _learn(self, trial: Trial) -> None:
+        place, threshold = len(self.trials) - 1, self.goal.threshold
+        ratio, again = threshold_ratio(threshold, trial), place in self.aside
+        if self._retries(place):
+            first = self.trials[place - 1]
+            calm = again or ratio is None or ratio <= CLEAR
+            if not calm:
+                self._stalled_trials.pop()
+                self.aside.pop()
+                self.loads[first.request.rate_per_s].add(first, threshold)
+            if ratio is not None:
+                self._take_in(first, calm=calm)
+        elif again:
+            return  # its retry tells
+        self._take_in(trial)
+
+    def _take_in(self, trial: Trial, *, calm: bool = True) -> None:
+        if trial.state not in (TrialState.DONE, TrialState.ABORTED):
+            return
+        stalls = stalls_of(trial, self.goal.threshold) if calm else None
+        for aim, posterior in self._beliefs:
+            reading = read(trial, aim, stalls)
+            if reading is not None:
+                posterior.learn(reading)
+
+    def _without_stalls(self, rate_per_s: float) -> list[float]:
+        """Return the threshold ratios at a load, but of trials that stalls took over it."""
+        threshold = self.goal.threshold
+        return [
+            ratio
+            for trial in self.loads[rate_per_s].trials
+            if (ratio := threshold_ratio(threshold, trial)) is not None
+            and (ratio <= 1 or not (stood_still(trial) or stalled_trial(trial, threshold)))
+        ]
+
+    @property
+    def _unstalled_ratios(self) -> dict[float, float]:
+        """Mean threshold ratio at each load that trials without stalls tell of."""
+        told = {rate: self._without_stalls(rate) for rate in self.loads}
+        return {rate: sum(each) / len(each) for rate, each in told.items() if each}
+
+    @property
+    def _clear_per_s(self) -> float:
+        """Highest load that was seen far below the threshold; 0 if none was."""
+        ratios = self._unstalled_ratios.items()
+        return max((rate for rate, ratio in ratios if ratio <= CLEAR), default=0.0)
+
+    def _is_clear(self, trial: Trial) -> bool:
+        ratio = threshold_ratio(self.goal.threshold, trial)
+        return ratio is not None and ratio <= CLEAR
+
+    @property
+    def _crossing(self) -> Interval | None:
+        """The peak of a device from trials beside it alone; None while they do not tell."""
+        if not self.may_step or self._stalls_alone > ALONE:
+            return None
+        trials = [trial for trial in self._counted() if not stood_still(trial)]
+        points = [point(self.goal.threshold, trial, self.run_length_s) for trial in trials]
+        return crossing([each for each in points if each is not None], self.goal.confidence)
+
+    @property
+    def _crossed(self) -> bool:
+        """Whether trials beside the threshold tell the peak as well as was asked."""
+        beside = self._crossing
+        half = None if beside is None else beside.half_width_frac
+        return half is not None and half <= self.goal.error_frac
+
+    @property
+    def _told(self) -> int:
+        """How many trials say something of their load."""
+        return sum(len(load.ratios) for load in self.loads.values())
+
+    @property
+    def _half(self) -> float:
+        """Half the width of the posterior's interval, as a fraction."""
+        alone = self._stalls_alone > ALONE
+        peaks = self._unstalled_log_peaks() if alone else self._log_peaks()
+        low, middle, high = self._quantiles(peaks)
+        return (math.exp(high - middle) - math.exp(low - middle)) / 2
+
+    @property
+    def _puzzled(self) -> bool:
+        """Whether trials contradict each other, and no second mode explains it."""
+        return self._contradiction is not None and not self._knows_two_modes
+
+    @property
+    def _settled(self) -> bool:
+        """Whether the posterior is as narrow as asked, of enough trials."""
+        enough = STOP_FRAC if self._told < _PATIENT_TRIALS else 1.0
+        least = CONTRADICTED_MIN if self._puzzled else TRIALS_MIN
+        return self._half <= enough * self.goal.error_frac and self._told >= least
+
+    @property
+    def _step(self) -> tuple[float, float] | None:
+        """Loads on either side of a step: far below the threshold, and the next one, over it.
+
+        There is one where the posterior's whole interval (of a device, its median) lies below a
+        load seen clear; or, of a device, where all responses are at their floor or many times over
+        the threshold although several loads were tried near the peak. (A server of many workers may
+        look so, while what is expected of it hangs on rare trials that collapse: the posterior
+        counts those.)
+        """
+        ratios, clear = self._unstalled_ratios, self._clear_per_s
+        above = [rate for rate, ratio in ratios.items() if ratio > 1 and rate > clear]
+        if not clear or not above or any(r > 1 and at < clear for at, r in ratios.items()):
+            return None
+        floor = _FLAT * min(ratios.values())
+        all_or_none = all(ratio <= floor or ratio > _STEEP for ratio in ratios.values())
+        doubted = clear > math.exp(self._quantiles(self._log_peaks())[1 if self.may_step else 2])
+        doubted &= not self._knows_two_modes and self._contradiction is None
+        many = self.may_step and len(ratios) >= _STEP_LOADS_MIN
+        if doubted or (many and all_or_none):
+            return clear, min(above)
+        return None
+
+    @property
+    def _overloaded(self) -> bool:
+        """Whether some trial asked for clearly more than the server does."""
+        return any(self._overloads(trial) for trial in self._counted())
+
+    def _overloads(self, trial: Trial) -> bool:
+        ratio = threshold_ratio(self.goal.threshold, trial)
+        return ratio is not None and ratio > _OVERLOAD_RATIO
+
+    def _held(self, rate_per_s: float) -> bool:
+        """Whether the server was seen below the threshold at this load."""
+        load = self.loads.get(rate_per_s)
+        ratio = None if load is None else load.ratio
+        return ratio is not None and ratio < 1
+
+    @property
+    def _highest_held(self) -> float:
+        return max((rate for rate in self.loads if self._held(rate)), default=0.0)
+
+    @property
+    def _kills_at(self) -> float:
+        """Lowest load that the server does not survive."""
+        return min((rate for rate, load in self.loads.items() if load.kills), default=math.inf)
+
+    def _log_peaks(self) -> Floats:
+        """Posterior of the peak's logarithm, sorted: of two thresholds the lower, quantile-wise."""
+        return _lower([belief.log_peak for _, belief in self._beliefs])
+
+    def _unstalled_log_peaks(self) -> Floats:
+        """Return the same, did the server never stand still."""
+        return _lower([belief.log_peak_unstalled for _, belief in self._beliefs])
+
+    @property
+    def _stalls_alone(self) -> float:
+        """Probability that no rate meets the target, for stalls that come at any."""
+        return max(belief.stalls_alone for _, belief in self._beliefs)
+
+    def _quantiles(self, peaks: Floats) -> tuple[float, float, float]:
+        tail = (1 - self.goal.confidence) / 2
+        low, middle, high = np.quantile(peaks, [tail, 0.5, 1 - tail])
+        return float(low), float(middle), float(high)
+
+    def _estimate(self) -> Interval | None:
+        told = self._told
+        if told == 0:
+            return None
+        if (beside := self._crossing) is not None:
+            return beside
+        alone = self._stalls_alone > ALONE
+        if (step := self._step) is not None:
+            return Interval(sum(step) / 2, 0.0 if alone else step[0], step[1], told)
+        if alone:
+            _, middle, high = self._quantiles(self._unstalled_log_peaks())
+            return Interval(
+                math.exp(middle), 0.0, math.exp(middle + _WIDER * (high - middle)), told
+            )
+        low, middle, high = self._quantiles(self._log_peaks())
+        if self._puzzled or not self._settled:
+            seen = min(low, math.log(self._clear_per_s)) if self._clear_per_s else -math.inf
+            low, high = (middle + _WIDER * (end - middle) for end in (low, high))
+            low = max(low, seen)
+        return Interval(math.exp(middle), math.exp(low), math.exp(high), told)
+
+    def _findings(self) -> tuple[Finding, ...]:
+        modes = [] if self._step is not None else self._modes()
+        return (*self._disturbed(), *modes)
+
+    def _disturbed(self) -> list[Finding]:
+        return [
+            Finding.of(
+                "trial_disturbed",
+                trial=place + 1,
+                rate_per_s=stall.rate_per_s,
+                at_s=stall.at_s,
+                longest_ms=stall.longest_ms,
+                after=self._retried(place),
+                **_stalled(self.trials[place]),
+            )
+            for place, stall in zip(self.aside, self._stalled_trials, strict=True)
+        ]
+
+    def _retried(self, place: int) -> str:
+        if place + 1 == len(self.trials) or not self._retries(place + 1):
+            return "not retried"
+        met = self._is_clear(self.trials[place + 1])
+        return f"retried at the same rate: {'target met' if met else 'stalled again'}"
+
+    def _modes(self) -> list[Finding]:
+        found = mode_findings(self.loads.values())
+        if not found and self._knows_two_modes:
+            found = [Finding.of("trials_of_two_kinds")]
+        if not found and (seen := self._contradiction) is not None:
+            found = [Finding.of("saturated_below_clear", low_per_s=seen[0], high_per_s=seen[1])]
+        return found
+
+    @property
+    def _knows_two_modes(self) -> bool:
+        return any(posterior.two_modes > 0.5 for _, posterior in self._beliefs)
+
+    @property
+    def _contradiction(self) -> tuple[float, float] | None:
+        return contradiction(self._counted(), self.goal.threshold)
+
+    def _counted(self) -> list[Trial]:
+        """Return the trials that were not set aside."""
+        aside = set(self.aside)
+        return [trial for place, trial in enumerate(self.trials) if place not in aside]
+
+
+Belief = tuple[Aim, Posterior]
+"""What is believed of a server with regard to one limit."""
+
+
+_STALLED = {
+    "engine": "Leadline itself did not run",
+    "processor": "others used the processors in its window",
+    "target": "by exclusion in the device or the server",
+}
+
+
+def _stalled(trial: Trial) -> dict[str, str]:
+    return {"stalled": _STALLED[trial.stalled_in]} if trial.stalled_in is not None else {}
+
+
+def _lower(peaks: Sequence[Floats]) -> Floats:
+    """Return the posterior of the peak's logarithm, of several limits the lower, quantile-wise."""
+    return np.asarray(np.min(peaks, axis=0))
