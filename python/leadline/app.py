@@ -23,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from leadline.errors import LeadlineError, WorkloadError
 from leadline.machine.stop import stop_on_signals
-from leadline.studies.streaming.launcher import rank_started
+from leadline.studies.streaming import rank_started
 from leadline.terminal.context import Context
 from leadline.terminal.talk import talk, verbose_answers
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from golden_cases import HERE
 from typer.testing import CliRunner
 
 import leadline
@@ -83,6 +85,22 @@ def test_a_shell_completes_commands_and_options() -> None:
     fish = {"_LEADLINE_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     stream = completed(fish | {"_TYPER_COMPLETE_ARGS": "leadline stream so"})
     assert stream[0].startswith("sort\tOrder the 100-byte records")
+
+
+def test_a_shell_completes_studies_of_the_store_and_simulated_systems(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    shutil.copyfile(HERE / "store-today.sqlite", store)
+    zsh = {"_LEADLINE_COMPLETE": "complete_zsh", "LEADLINE_STORE": str(store)}
+    shown = completed(zsh | {"_TYPER_COMPLETE_ARGS": "leadline show at"})
+    assert '"atlas":"newest' in shown[0]
+    ids = completed(zsh | {"_TYPER_COMPLETE_ARGS": "leadline predict 3f2a"})
+    assert '"3f2a5b58":"survey of atlas"' in ids[0]
+    bash = {"_LEADLINE_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
+    assert completed(bash | {"COMP_WORDS": "leadline survey si"})[0].startswith("sim:")
+    assert not any(completed(bash | {"COMP_WORDS": "leadline survey "}))
+    none = {"LEADLINE_STORE": str(tmp_path / "none.sqlite")}
+    assert not any(completed(zsh | none | {"_TYPER_COMPLETE_ARGS": "leadline show "}))
+    assert not (tmp_path / "none.sqlite").exists()
 
 
 def test_the_version_has_the_commit_and_the_engine() -> None:

@@ -13,7 +13,7 @@ from leadline.store import FORMATS, export_rows
 from leadline.studies.registry import KINDS, find_study
 from leadline.terminal.bundles import SUFFIX
 from leadline.terminal.context import Context
-from leadline.terminal.options import with_output
+from leadline.terminal.options import study_argument, with_output
 from leadline.terminal.talk import put_bytes, talk
 
 
@@ -22,10 +22,7 @@ def command(
     context: typer.Context,
     *,
     survey: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID", help="A survey, a system, a validation, a study, an experiment."
-        ),
+        str, study_argument("ID", "A survey, a system, a validation, a study, an experiment.")
     ],
     output: Path | None = None,
     format: Annotated[  # noqa: A002 - the option's name

@@ -14,7 +14,7 @@ from leadline.studies.registry import KINDS, find_study
 from leadline.studies.survey.text import StoredSurvey
 from leadline.terminal.bundles import imported
 from leadline.terminal.context import Context
-from leadline.terminal.options import Force, require_new
+from leadline.terminal.options import Force, require_new, study_argument
 from leadline.terminal.talk import talk
 from leadline.terminal.tell import draw, require_output, usual_output
 
@@ -27,9 +27,7 @@ def command(
     *,
     survey: Annotated[
         str | None,
-        typer.Argument(
-            metavar="S", help="A study's id or the first letters of it, or a system's name."
-        ),
+        study_argument("S", "A study's id or the first letters of it, or a system's name."),
     ] = None,
     output: Annotated[
         Path | None,

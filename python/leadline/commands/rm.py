@@ -13,6 +13,7 @@ from leadline.record.kinds import KINDS
 from leadline.record.wording import format_count
 from leadline.store import Store, Stored
 from leadline.terminal.context import Context
+from leadline.terminal.options import study_argument
 from leadline.terminal.talk import talk
 
 
@@ -20,7 +21,7 @@ def command(
     context: typer.Context,
     *,
     refs: Annotated[
-        list[str], typer.Argument(metavar="ID…", help="Studies' ids, or the first letters of them.")
+        list[str], study_argument("ID…", "Studies' ids, or the first letters of them.")
     ],
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can answer.")

@@ -14,7 +14,7 @@ from leadline.studies.measurement.text import measurement_document, render_measu
 from leadline.studies.registry import KINDS, find_study
 from leadline.terminal.bundles import imported
 from leadline.terminal.context import Context
-from leadline.terminal.options import Json
+from leadline.terminal.options import Json, study_argument
 from leadline.terminal.talk import put_json, show
 from leadline.terminal.tell import format_study, tell
 
@@ -26,9 +26,8 @@ def command(
     context: typer.Context,
     ref: Annotated[
         str,
-        typer.Argument(
-            metavar="ID",
-            help="A survey, a system, a validation, a study, an experiment, or a point.",
+        study_argument(
+            "ID", "A survey, a system, a validation, a study, an experiment, or a point."
         ),
     ],
     curves: Annotated[

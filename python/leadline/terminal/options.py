@@ -12,10 +12,11 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from leadline.errors import TargetRefused
+from leadline.errors import LeadlineError, TargetRefused
 from leadline.record import Access
 from leadline.record.access import ACCESS_OPTIONS
 from leadline.record.workload import parse_share
+from leadline.terminal.context import Context
 from leadline.terminal.talk import talk
 from leadline.units import parse_bytes, parse_seconds
 
@@ -239,13 +240,44 @@ def given_access(context: typer.Context) -> frozenset[str]:
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Seed = Annotated[int, typer.Option(min=0, help="Decides order, addresses and simulated noise.")]
+
+
+def complete_targets(incomplete: str) -> list[str]:
+    """Return the simulated systems that begin so; directories are the shell's."""
+    from leadline.engine.targets.profiles import profile_names  # noqa: PLC0415 - for a shell alone
+
+    names = (f"sim:{name}" for name in profile_names())
+    return [name for name in names if incomplete and name.startswith(incomplete)]
+
+
+def complete_studies(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Return systems and ids of the store that begin so, each with what it is."""
+    from leadline.record.kinds import KINDS  # noqa: PLC0415 - for a shell alone
+
+    try:
+        store = Context(context.find_root().params.get("store")).read_store()
+        found = [item for kind in KINDS for item in store.list(kind)]
+    except LeadlineError:  # a shell has no use for what is wrong with it
+        return []
+    told = {item.system: f"newest {item.kind}" for item in found}
+    told |= {item.study_id[:8]: f"{item.kind} of {item.system}" for item in found}
+    return [(name, said) for name, said in told.items() if name.startswith(incomplete)]
+
+
+def study_argument(metavar: str, said: str) -> Any:
+    """Return the argument of stored studies, which a shell completes."""
+    return typer.Argument(metavar=metavar, help=said, autocompletion=complete_studies)
+
+
 TargetArgument = Annotated[
     str,
-    typer.Argument(metavar="TARGET", help="DIR, nfs://HOST/PATH, sim:NAME, sim:FILE.toml or null:"),
+    typer.Argument(
+        metavar="TARGET",
+        help="DIR, nfs://HOST/PATH, sim:NAME, sim:FILE.toml or null:",
+        autocompletion=complete_targets,
+    ),
 ]
-Ref = Annotated[
-    str, typer.Argument(metavar="S", help="A survey's id or the first letters of it, or a system.")
-]
+Ref = Annotated[str, study_argument("S", "A survey's id or the first letters of it, or a system.")]
 
 
 def print_ignored_options(context: typer.Context, began: Mapping[str, tuple[bool, str]]) -> None:

@@ -16,7 +16,7 @@ from leadline.engine.streams.jobs import record_format_of, scan_of_share
 from leadline.machine.space import Space
 from leadline.record.job import Scan, Transpose
 from leadline.record.streaming import KernelName
-from leadline.studies.streaming.launcher import rank_started
+from leadline.studies.streaming import rank_started
 from leadline.studies.streaming.plan import Wanted, plan_check, plan_records, plan_run
 
 MIB = 2**20

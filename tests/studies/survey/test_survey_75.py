@@ -7,8 +7,7 @@ import functools
 import pytest
 
 from leadline.record import PARAMETERS, Workload
-from leadline.studies.survey.seventy_five import SeventyFiveStrategy, format_vector
-from leadline.studies.survey.strategy import Surveyor
+from leadline.studies.survey.strategy import SeventyFiveStrategy, Surveyor, format_vector
 from proving.simulation import SimulatedSurvey, simulate_survey
 from simulated_answers import start
 

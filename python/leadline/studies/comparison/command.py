@@ -32,6 +32,7 @@ from leadline.terminal.options import (
     new_file,
     positive_seconds,
     reader,
+    study_argument,
     with_group,
 )
 from leadline.terminal.talk import put_json, show, talk
@@ -42,10 +43,7 @@ EXIT_GATE = 4
 """The gate of --fail-if failed: the new system is slower, beyond doubt."""
 
 _Surveys = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="S1 S2 …", help="Surveys' ids or the first letters of them, or systems."
-    ),
+    list[str], study_argument("S1 S2 …", "Surveys' ids or the first letters of them, or systems.")
 ]
 _Named = Annotated[
     bool, typer.Option("--named", help="On the five named workloads of CP94 Fig. 16.")

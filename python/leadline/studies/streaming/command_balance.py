@@ -37,6 +37,7 @@ from leadline.terminal.options import (
     positive_bytes,
     positive_seconds,
     reader,
+    study_argument,
     with_output,
 )
 from leadline.terminal.talk import put_json, show, talk
@@ -186,8 +187,7 @@ def _changes(text: str) -> dict[str, float]:
 
 
 _Studies = Annotated[
-    list[str],
-    typer.Argument(metavar="S…", help="Stream studies or their systems; several are compared."),
+    list[str], study_argument("S…", "Stream studies or their systems; several are compared.")
 ]
 _WhatIf = Annotated[
     Any,

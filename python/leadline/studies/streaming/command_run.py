@@ -30,8 +30,8 @@ from leadline.record.wording import format_count
 from leadline.store import Store, StoreError
 from leadline.studies.conduct import conduct
 from leadline.studies.resume import format_kept
+from leadline.studies.streaming import rank_started
 from leadline.studies.streaming.cluster import ranks_started
-from leadline.studies.streaming.launcher import rank_started
 from leadline.studies.streaming.plan import Planned, Wanted, plan_check, plan_records, plan_run
 from leadline.studies.streaming.run import begin_stream, kept_before, run_stream_on_ranks
 from leadline.studies.streaming.study import KernelRuns

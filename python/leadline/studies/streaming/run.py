@@ -39,8 +39,8 @@ from leadline.record.streaming import (
 from leadline.record.study import TextAnswer
 from leadline.record.wording import format_rate_ci
 from leadline.store import Keeper, Store, Stored
+from leadline.studies.streaming import rank_started
 from leadline.studies.streaming.answer import sentences_of
-from leadline.studies.streaming.launcher import rank_started
 from leadline.studies.streaming.measured import bound, readings_interval
 from leadline.studies.streaming.plan import Planned, capacities_of
 from leadline.units import format_bytes, format_rate, format_seconds

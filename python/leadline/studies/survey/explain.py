@@ -31,8 +31,7 @@ from leadline.studies.memory import memory_bytes_of
 from leadline.studies.survey.borders import Decided, SurveyReadings, curve_of, decide_again, value
 from leadline.studies.survey.middle import MiddleStrategy, RegionBounds, half_way
 from leadline.studies.survey.sentences import NoiseModel, sentences, survey_findings
-from leadline.studies.survey.seventy_five import SeventyFiveStrategy, format_vector
-from leadline.studies.survey.strategy import Surveyor
+from leadline.studies.survey.strategy import SeventyFiveStrategy, Surveyor, format_vector
 
 CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
 ORDINALS = ("first", "second", "third", "fourth")
