@@ -18,7 +18,7 @@ import numpy as np
 
 from leadline.record import Interval
 from leadline.record.finding import Finding
-from leadline.record.workbench import Goal, Prior, Trial, TrialState
+from leadline.record.workbench import Goal, Load, Prior, Trial, TrialState
 from leadline.studies.workbench.belief import Posterior
 from leadline.studies.workbench.conversation import Conversation
 from leadline.studies.workbench.crossing import crossing, point
@@ -77,6 +77,7 @@ class Evidence(Conversation):
         self._start = goal.rate_start_per_s if prior is None else 1.2 * prior.rate_per_s
         self._limit_ms = 1e3 * max(aim.limit_s for aim in aims(goal.threshold))
         self._stalled_trials: list[StalledTrial] = []
+        self._stalls_seen = False
 
     def _sets_aside(self, trial: Trial) -> bool:
         found = stalled_trial(trial, self.goal.threshold)
@@ -115,6 +116,7 @@ class Evidence(Conversation):
         if trial.state not in (TrialState.DONE, TrialState.ABORTED):
             return
         stalls = stalls_of(trial, self.goal.threshold) if calm else None
+        self._stalls_seen |= stalls is not None and len(stalls.excess_s) > 0
         for aim, posterior in self._beliefs:
             reading = read(trial, aim, stalls)
             if reading is not None:
@@ -182,10 +184,14 @@ class Evidence(Conversation):
 
     @property
     def _settled(self) -> bool:
-        """Whether the posterior is as narrow as asked, of enough trials."""
+        """Whether the posterior is as narrow as asked, of enough trials.
+
+        Of a device it never is: where no queue is like it, five trials may agree on a wrong one.
+        """
         enough = STOP_FRAC if self._told < _PATIENT_TRIALS else 1.0
         least = CONTRADICTED_MIN if self._puzzled else TRIALS_MIN
-        return self._half <= enough * self.goal.error_frac and self._told >= least
+        narrow = self._half <= enough * self.goal.error_frac and self._told >= least
+        return narrow and not self.may_step
 
     @property
     def _step(self) -> tuple[float, float] | None:
@@ -244,7 +250,9 @@ class Evidence(Conversation):
 
     @property
     def _stalls_alone(self) -> float:
-        """Probability that no rate meets the target, for stalls that come at any."""
+        """Probability that no rate meets the target, for stalls that come at any and were seen."""
+        if not (self._stalls_seen or self._stalled_trials):
+            return 0.0
         return max(belief.stalls_alone for _, belief in self._beliefs)
 
     def _quantiles(self, peaks: Floats) -> tuple[float, float, float]:
@@ -272,6 +280,17 @@ class Evidence(Conversation):
             low, high = (middle + _WIDER * (end - middle) for end in (low, high))
             low = max(low, seen)
         return Interval(math.exp(middle), math.exp(low), math.exp(high), told)
+
+    def _relevant_bounds(self, rows: tuple[Load, ...]) -> tuple[float | None, float | None]:
+        if (beside := self._crossing) is None:
+            return super()._relevant_bounds(rows)
+        # Trials beside it fall on either side by chance: what lies beyond it bounds nothing.
+        met = [row.rate_per_s for row in rows if row.saturated is False]
+        missed = [row.rate_per_s for row in rows if row.saturated]
+        return (
+            max((rate for rate in met if rate < beside.value), default=None),
+            min((rate for rate in missed if rate > beside.value), default=None),
+        )
 
     def _findings(self) -> tuple[Finding, ...]:
         modes = [] if self._step is not None else self._modes()
