@@ -100,17 +100,17 @@ rust-test:
 # run: with another in its place xdist waited for ever.
 SPREAD := -q --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 
-# One thread, as the command line has it: threads for small matrices take twice the time. Six
+# One thread, as the command line has it: threads for small matrices take twice the time. Eight
 # processes on two processors: those with the real I/O, the servers and the kills mostly wait. Four
-# left a fifth of the processors idle.
+# left a fifth of the processors idle, six their last minutes.
 python-test: export OMP_NUM_THREADS := 1
 python-test: build-for-tests
 	@mkdir -p $(LOGS)
-	@# Else each of the six compiles Leadline, and rewrites the asserts of all tests. What cannot be
+	@# Else each of the eight compiles Leadline, and rewrites the asserts of all tests. What cannot be
 	@# collected is told by the run itself.
 	@$(BIN)/python -m compileall -q python
 	@$(BIN)/pytest -q --collect-only -m "not long" >/dev/null || true
-	$(BIN)/pytest $(SPREAD) -n 6 -m "not long" --junitxml $(LOGS)/python.xml 2>&1 | tee $(LOGS)/python.log
+	$(BIN)/pytest $(SPREAD) -n 8 -m "not long" --junitxml $(LOGS)/python.xml 2>&1 | tee $(LOGS)/python.log
 
 # Writes what Leadline says of every kind of record anew; read the difference before keeping it.
 goldens: export UPDATE_GOLDENS := 1

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -112,21 +112,12 @@ ITALIC = "*{}*"
 
 
 def findings(group: str) -> list[str]:
-    """Return what may be found there: codes with what they mean, then those that say it all."""
-    told = catalogue()[group]
-    heads = ("Code", "Severity", "What it means", "How it is found", "What to do")
-    meant = [
-        f"| `{code}` | {each.severity} | {each.means} | {each.found} | {each.advice} |"
-        for code, each in told.items()
-        if each.means
+    """Return what may be found there: codes with what they mean, or the sentence that says it."""
+    lines = [
+        f"| `{code}` | {each.severity} | {each.means or each.pattern(ITALIC)} |"
+        for code, each in catalogue()[group].items()
     ]
-    said = [
-        f"| `{code}` | {each.severity} | {each.pattern('*{}*')} |"
-        for code, each in told.items()
-        if not each.means
-    ]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *meant, ""] if meant else []
-    return [*lines, "| Code | Severity | Sentence |", "|---|---|---|", *said]
+    return ["| Code | Severity | Meaning |", "|---|---|---|", *lines]
 
 
 def figure(result: Result, place: str, form: str | None) -> str:
@@ -157,15 +148,36 @@ def table(result: Result, options: dict[str, str]) -> list[str]:
 
 
 def markdown(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
-    """Return rows as a table, with their notes below it: what a bench prints as well."""
+    """Return rows as a table, with their notes below it: what a bench prints as well.
+
+    A goal that a whole column has stands in its head.
+    """
     notes = list(dict.fromkeys(row.note for row in rows if row.note))
-    lines = [_row(column.title for column in columns), "|---" * len(columns) + "|"]
-    lines += [_line(row, columns, notes) for row in rows]
+    goals = {column.key: _common_goal(column, rows) for column in columns}
+    lines = [_row(_head(column, goals[column.key]) for column in columns)]
+    lines += ["|---" * len(columns) + "|"]
+    lines += [_line(row, columns, notes, goals) for row in rows]
     return lines + ([""] if notes else []) + [f"{n}. {note}" for n, note in enumerate(notes, 1)]
 
 
-def _line(row: Row, columns: Sequence[Column], notes: Sequence[str]) -> str:
-    cells = [say(row.cells.get(column.key), column.forms, column.unit) for column in columns]
+def _head(column: Column, goal: str) -> str:
+    return f"{column.title} ({goal})" if goal else column.title
+
+
+def _common_goal(column: Column, rows: Sequence[Row]) -> str:
+    """Return the goal of all figures of a column; nothing where they differ, or of one row."""
+    cells = [content for row in rows if (content := row.cells.get(column.key)) is not None]
+    goals = {_goal(cell, column.unit) if isinstance(cell, Cell) else "" for cell in cells}
+    return goals.pop() if len(goals) == 1 and len(cells) > 1 else ""
+
+
+def _line(
+    row: Row, columns: Sequence[Column], notes: Sequence[str], goals: Mapping[str, str]
+) -> str:
+    cells = [
+        say(row.cells.get(column.key), column.forms, column.unit, goals[column.key])
+        for column in columns
+    ]
     if row.note:
         cells[-1] += f" ({notes.index(row.note) + 1})"
     return _row(cells)
@@ -175,8 +187,11 @@ def _row(cells: Iterable[str]) -> str:
     return "|" + "|".join(f" {cell} ".replace("  ", " ") for cell in cells) + "|"
 
 
-def say(content: Content, forms: Sequence[str], unit: str) -> str:
-    """Return a cell in the first form of which it has everything, with what it says of its goal."""
+def say(content: Content, forms: Sequence[str], unit: str, known_goal: str = "") -> str:
+    """Return a cell in the first form of which it has everything, with what it says of its goal.
+
+    Of a goal that is known already, only that it is missed.
+    """
     if content is None or isinstance(content, str):
         return content or ""
     cell = content if isinstance(content, Cell) else Cell(content)
@@ -186,19 +201,21 @@ def say(content: Content, forms: Sequence[str], unit: str) -> str:
     for form in forms:
         try:
             said = form.format(**known, **cell.also, unit=unit).strip()
-            return said.replace(" %", "%") + _of_goal(cell, unit)
+            goal = _goal(cell, unit)
+            remarks = [goal] if goal != known_goal else []
+            remarks += ["**missed**"] if cell.missed else []
+            return said.replace(" %", "%") + (f" ({': '.join(remarks)})" if any(remarks) else "")
         except KeyError:
             continue
     raise ValueError(f"no form of {list(forms)} can tell {cell}")
 
 
-def _of_goal(cell: Cell, unit: str) -> str:
+def _goal(cell: Cell, unit: str) -> str:
     ends = [f"{end:g}" for end in (cell.least, cell.most) if end is not None]
     if not ends:
         return ""
     sign = "" if len(ends) == 2 else "≤ " if cell.least is None else "≥ "
-    goal = f"{sign}{' to '.join(ends)} {unit}".strip().replace(" %", "%")
-    return f" (goal {goal}: **missed**)" if cell.missed else f" (goal {goal})"
+    return f"goal {sign}{' to '.join(ends)} {cell.unit or unit}".strip().replace(" %", "%")
 
 
 def caption(result: Result) -> str:

@@ -15,15 +15,17 @@ import typer
 
 import survey_fixture
 from command import leadline
-from leadline.engine import PointFailed, TargetRefused
+from leadline.engine import PointFailed, Target, TargetRefused
 from leadline.fio import FioJobRefused, read_job
 from leadline.models.model import PredictionRefused
+from leadline.record import Access
 from leadline.record.measurement import WorkloadAsked
 from leadline.studies.measurement import command as fio_jobs
 from leadline.studies.measurement import command as measure_command
 from leadline.studies.measurement import run as measuring
 from leadline.studies.measurement.plan import MeasurementRefused
 from leadline.studies.prediction import command as predict_command
+from leadline.studies.survey import command as survey_command
 from leadline.terminal.context import Context
 from places import ROOT
 
@@ -199,6 +201,32 @@ def test_a_job_whose_writes_wait_is_not_predicted_from_writes_that_did_not(
     path.write_text(f"{GLOBAL}[log]\nrw=randread\nbs=8k\n{waits}\n", encoding="utf-8")
     reads = leadline("predict", "two-level", "--fio", str(path), store=surveyed)
     assert reads.returncode == 0, reads.stderr
+
+
+def test_a_survey_for_jobs_reaches_storage_as_they_do(tmp_path: Path) -> None:
+    path, store = tmp_path / "log.fio", tmp_path / "s.sqlite"
+    far = "[far]\nstonewall\nrw=randread\nsize=900g\n"
+    path.write_text(f"{GLOBAL}[log]\nrw=randrw\nbs=8k\nsync=dsync\n{far}", encoding="utf-8")
+    words = ("survey", "sim:two-level", "--budget", "2m", "--for-fio", str(path))
+    done = leadline(*words, "--json", store=store)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["sync"] == "dsync"
+    assert "[far] touches 900 GiB, which is not surveyed" in done.stderr
+    found = leadline("predict", "two-level", "--fio", str(path), "--json", store=store)
+    assert [row["name"] for row in json.loads(found.stdout)["predictions"]] == ["log"]
+
+
+def test_jobs_that_reach_storage_in_two_ways_have_no_survey(tmp_path: Path) -> None:
+    path = tmp_path / "two.fio"
+    path.write_text(f"{GLOBAL}[a]\nrw=randread\ndirect=1\n[b]\nrw=randread\n", encoding="utf-8")
+    done = leadline("survey", str(tmp_path), "--for-fio", str(path), store=tmp_path / "s.sqlite")
+    assert done.returncode == 2
+    assert "[a] are direct, those of [b] buffered" in " ".join(done.stderr.split())
+    (one, _) = read_job(path)
+    target = Target.parse(str(tmp_path))
+    assert survey_command._way_of([one], target).direct
+    assert not survey_command._way_of([one], Target.parse("sim:two-level")).direct
+    assert survey_command._way_of([], target) == Access()
 
 
 @pytest.mark.parametrize(

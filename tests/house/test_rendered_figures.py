@@ -166,6 +166,16 @@ def test_what_misses_its_goal_says_so() -> None:
     ]
 
 
+def test_a_goal_of_a_whole_column_stands_in_its_head() -> None:
+    found = result_of(Cell(9.9, most=10), Cell(10.9, 9, 12, most=10))
+    assert rendered.markdown(found.columns, found.rows) == [
+        "| ratio (goal ≤ 10%) |",
+        "|---|",
+        "| 9.9% |",
+        "| 10.9% [9, 12] (**missed**) |",
+    ]
+
+
 def test_the_engine_is_held_against_the_stronger_fio() -> None:
     """Each goal on fio's io_uring is on that with registered buffers and files."""
     goals = [
@@ -286,7 +296,7 @@ def test_a_result_that_cannot_be_compared_says_why(
     assert why in found
 
 
-DEAR = ("application", "latency-target", "peak", "surface", "survey")
+DEAR = ("application", "latency-target", "peak", "policies", "surface", "survey")
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ fn require_room(directory: &Directory, needed: u64) -> Result<(), EngineError> {
     }
     Err(EngineError::target(format!(
         "{shown}: too little free space: {needed} bytes needed, {free} of {total} free, of which {floor} \
-        must stay free (5%, at least 1 GiB or a quarter); {} bytes are missing: free them or give \
-        another directory",
+        must stay free (5%, at least 1 GiB, a quarter below 4 GiB); {} bytes are missing: free \
+        them or give another directory",
         needed + floor - free.min(needed + floor)
     )))
 }

@@ -152,7 +152,7 @@ fn room_for(file: &File, text: &[u8], left: &mut u64) -> io::Result<()> {
     }
     *left = left.checked_sub(bytes).ok_or_else(|| {
         io::Error::other(
-            "the disk has no more room above its floor (5%, at least 1 GiB or a quarter)",
+            "the disk has no more room above its floor (5%, at least 1 GiB, a quarter below 4 GiB)",
         )
     })?;
     Ok(())

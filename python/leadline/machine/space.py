@@ -15,7 +15,7 @@ FLOOR_FRAC = 0.05
 FLOOR_BYTES = 2**30
 SMALL_SHARE, SMALL_BYTES = 4, 256 << 20
 """Of one below 4 GiB this part stays free; one below 256 MiB has no room to measure in."""
-FLOOR = "5%, at least 1 GiB or a quarter"
+FLOOR = "5%, at least 1 GiB, a quarter below 4 GiB"
 _BOOKS_SHARE = 64
 """A file system keeps less than such a part of a file's size in books about it."""
 USEFUL_BYTES = 2**20
@@ -31,7 +31,7 @@ class Space(msgspec.Struct, frozen=True):
 
     @property
     def floor_bytes(self) -> int:
-        """What must stay free: 5% of the file system, and at least 1 GiB or a quarter of it."""
+        """What must stay free: 5%, but at least 1 GiB, a quarter of less than 4 GiB."""
         small = self.total_bytes // SMALL_SHARE if self.total_bytes >= SMALL_BYTES else FLOOR_BYTES
         return max(int(self.total_bytes * FLOOR_FRAC), min(FLOOR_BYTES, small))
 

@@ -97,7 +97,7 @@ MaxBytes = Annotated[
         metavar="SIZE",
         help="Most data to lay out on the target, what lies there at one time; requests write "
         "over it again and again: --max-written limits that.  [default: all but 5% of the file "
-        "system, at least 1 GiB or a quarter]",
+        "system, at least 1 GiB, a quarter below 4 GiB]",
     ),
 ]
 MaxWritten = Annotated[

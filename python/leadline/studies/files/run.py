@@ -311,8 +311,8 @@ def _room(study: _Study, tests: FileTests, least_bytes: int) -> tuple[list[Files
     raise TargetRefused(
         f"{start.directories[0]}: there is room for files of {format_bytes(room_bytes)} at most, "
         f"and {format_bytes(least_bytes)} are needed (raw device and images included; 5% of the "
-        "disk, at least 1 GiB or a quarter, stay free): free some space, ask for a smaller "
-        "--file-size or fewer --filesystems, or raise --max-bytes where that is the limit"
+        "disk, at least 1 GiB, a quarter below 4 GiB, stay free): free some space, ask for a "
+        "smaller --file-size or fewer --filesystems, or raise --max-bytes where that is the limit"
     )
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from leadline.engine import Target
-from leadline.record import Access, Measurement, SurveyStart
+from leadline.fio.read import FioWorkload
+from leadline.record import Access, Measurement, Plan, SurveyStart
+from leadline.record.access import NO_SYNC
 from leadline.record.survey import SURVEY
 from leadline.store import Store
 from leadline.studies.conduct import Reached, conduct
+from leadline.studies.measurement.command import read_file
 from leadline.studies.registry import KINDS
 from leadline.studies.survey.plan import BLOCK_BYTES
 from leadline.studies.survey.study import (
@@ -64,6 +69,14 @@ _Learn = Annotated[
     float,
     typer.Option(min=0.0, max=0.6, help="Share of the points put where predictions gain most."),
 ]
+_ForFio = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="JOBS.fio",
+        help="Reach storage as these jobs do, so that `predict --fio` knows them.  [default: none]",
+        show_default=False,
+    ),
+]
 _Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with this system's unfinished survey.")
 ]
@@ -85,6 +98,7 @@ def command(
     accuracy: _Accuracy = None,
     focal: _Focal = "middle",
     learn: _Learn = LEARN_FRAC,
+    for_fio: _ForFio = None,
     resume: _Resume = False,
     json: Json = False,
 ) -> None:
@@ -106,19 +120,56 @@ def command(
         learn,
         max_written,
     )
+    jobs = read_file(for_fio, tell=False) if for_fio else ()
+    way = _way_of(jobs, chosen)
     reached = Reached(
         target=chosen,
-        access=access,
+        access=access.over(way),
         given=given_access(context),
         cache_limit_bytes=cache_limit,
         max_bytes=max_bytes,
     )
     own: Context = context.obj
     store, study = own.open_store(), SurveyStudy(reached, asked, budget)
-    watcher = PointsTeller(partial(_tell_plan, study, resume=resume), _sentences)
+    watcher = PointsTeller(partial(_tell_plan, study, jobs=jobs, resume=resume), _sentences)
     survey = conduct(study, store, watcher, resume=resume)
     told = StoredSurvey(survey, store.items(survey.start.study_id))
     tell(told, KINDS[SURVEY.kind], json=json)
+
+
+def _way_of(jobs: Sequence[FioWorkload], target: Target) -> Access:
+    """Return how all jobs reach their data; as usual without any.
+
+    Raises:
+        BadParameter: two differ, and a survey reaches storage in one way.
+
+    """
+    writers = [job.access.sync for job in jobs if job.workload.read_frac < 1]
+    backends = {job.access.backend for job in jobs}
+    common = {"backend": backends.pop() if len(backends) == 1 else ""}
+    ways: dict[Access, str] = {}
+    for job in jobs:
+        reads = {"sync": writers[0] if writers else NO_SYNC} if job.workload.read_frac == 1 else {}
+        ways.setdefault(msgspec.structs.replace(job.access, **common, **reads), job.name)
+    if len(ways) > 1:
+        (one, first), (other, second), *_ = ways.items()
+        raise typer.BadParameter(
+            f"--for-fio: the requests of [{first}] are {one.discipline}, those of [{second}] "
+            f"{other.discipline}, and a survey has one way; give each a file of its own"
+        )
+    way = next(iter(ways), Access())
+    return way if target.has_files else Access(sync=way.sync)
+
+
+def _beyond(plan: Plan, job: FioWorkload) -> str:
+    """Say why the plan will not reach a job; nothing if it will."""
+    data, at_once = job.workload.unique_bytes, job.workload.process_num * job.workload.queue_depth
+    if not plan.unique_bytes_min <= data <= plan.unique_bytes_max:
+        return f"[{job.name}] touches {format_bytes(data)}, which is not surveyed; see --max-bytes"
+    if at_once > plan.process_num_max:
+        most = plan.process_num_max
+        return f"[{job.name}] has {at_once} requests outstanding; at most {most} are surveyed"
+    return ""
 
 
 def _sentences(store: Store, study_id: str) -> Sequence[str]:
@@ -126,9 +177,15 @@ def _sentences(store: Store, study_id: str) -> Sequence[str]:
 
 
 def _tell_plan(
-    study: SurveyStudy, start: SurveyStart, points: Sequence[Measurement], *, resume: bool
+    study: SurveyStudy,
+    start: SurveyStart,
+    points: Sequence[Measurement],
+    *,
+    jobs: Sequence[FioWorkload],
+    resume: bool,
 ) -> None:
-    plan, notes = start.plan, []
+    plan = start.plan
+    notes = [said for job in jobs if (said := _beyond(plan, job))]
     max_bytes, wear = study.asked.max_bytes, study.counted
     most = plan.unique_bytes_max
     if not resume and max_bytes is not None and most < max_bytes // BLOCK_BYTES * BLOCK_BYTES:
