@@ -182,9 +182,10 @@ def _step(inside: Any, word: str) -> Any:
         return choose(inside, key=lambda each: _size(value_at(each, word[4:])))
     if "=" in word:
         wanted = [part.split("=") for part in word.split(",")]
-        return next(
-            (each for each in inside if all(str(each[key]) == value for key, value in wanted)), None
-        )
+        for each in inside:
+            if all(str(each[key]) == value for key, value in wanted):
+                return each
+        raise KeyError(word)
     return inside[int(word)]
 
 

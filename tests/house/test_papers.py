@@ -82,7 +82,7 @@ def test_a_place_without_a_value_is_an_error(place: str) -> None:
     [
         (Check(what="it", at="x", paper=21, within=0.1), [19.0, 23.0]),
         (Check(what="it", at="x", paper=2), [2.0]),
-        (Check(what="it", at="x", paper=10, most=10), [3.0, 10.0]),
+        (Check(what="it", at="x", paper=10, least=3, most=10), [3.0, 10.0]),
         (Check(what="it", at="x", least=0.9, most=1.1), [0.9, 1.0, 1.1]),
         (Check(what="it", at="x", paper="write-back"), ["write-back"]),
     ],

@@ -38,7 +38,7 @@ HAND_WRITTEN = {
 HAND_WRITTEN_MOST = 6
 """May only be made smaller: what is measured goes between markers."""
 
-SETTINGS = {"95%", "5%", "1 GiB"}
+SETTINGS = {"95%", "5%", "1 GiB", "4 GiB"}
 """README's numbers that are no figures: confidences, what Leadline keeps to, sizes of data."""
 
 UNIT = r"(?:%|×|x|ns|[µmu]?s|min|minutes|hours|h|[kMG]B/s|[KMG]iB|k/s|requests/s)"
