@@ -52,7 +52,9 @@ def systems(
     """Systems under the names that a comparison gives them."""
     return tuple(
         Named(name, _predictor(msgspec.json.encode(survey), model, extrapolate=extrapolate))
-        for name, survey in zip(name_systems(surveys), surveys, strict=True)
+        for name, survey in zip(
+            name_systems([survey.start for survey in surveys]), surveys, strict=True
+        )
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,58 @@ def test_facts_come_before_the_ratios_and_the_faster_system_is_named(store: Path
     assert named < brief.stdout.index("1 workload: hp-730 faster 1")
     (pair,) = json.loads(leadline(*asked, "--json", store=store).stdout)["pairs"]
     assert pair["verdict"] == "a"
+
+
+MEASURED = ("unique_bytes=4GiB", "size_mean=64KiB", "read_frac=1")
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("measured") / "store.sqlite"
+    for target in ("two-level", "four-level", "no-cache"):
+        words = MEASURED if target != "no-cache" else ("unique_bytes=1GiB",)
+        done = leadline("measure", f"sim:{target}", *words, "--seconds", "20s", store=path)
+        assert done.returncode == 0, done.stderr
+    return path
+
+
+def id_of(store: Path, target: str) -> str:
+    rows = json.loads(leadline("systems", "--json", store=store).stdout)
+    return str(next(row["study_id"] for row in rows if row["target"] == f"sim:{target}"))
+
+
+def test_stored_measurements_are_compared_run_by_run(measured: Path) -> None:
+    ids = [id_of(measured, name) for name in ("two-level", "four-level")]
+    shown = [json.loads(leadline("show", each, "--json", store=measured).stdout) for each in ids]
+    rates = [[run["throughput_mb_s"]["value"] for run in each["runs"]] for each in shown]
+    done = leadline("compare", *ids, "--json", store=measured)
+    assert done.returncode == 0, done.stderr
+    (pair,) = json.loads(done.stdout)["pairs"]
+    means = [math.fsum(map(math.log, each)) / len(each) for each in rates]
+    assert pair["source"] == "measured"
+    assert pair["ratio"]["value"] == pytest.approx(math.exp(means[0] - means[1]), rel=1e-5)
+    assert pair["verdict"] == ("a" if means[0] > means[1] else "b")
+    assert "two-level faster 1" in leadline("compare", *ids, store=measured).stdout
+    gate = leadline("compare", *ids, "--fail-if", "slower=5%", store=measured)
+    assert gate.returncode == (4 if means[0] > means[1] else 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "words", "said"),
+    [
+        (("two-level", "no-cache"), (), "no workload was measured on both"),
+        (("two-level", "two-level"), (), "is given twice"),
+        (("two-level", "four-level"), ("--measure",), "measurements by what they are"),
+        (("two-level",), ("nowhere",), "nowhere"),
+    ],
+)
+def test_measurements_that_have_nothing_in_common_are_refused(
+    measured: Path, names: tuple[str, ...], words: tuple[str, ...], said: str
+) -> None:
+    ids = [id_of(measured, name) for name in names]
+    done = leadline("compare", *ids, *words, store=measured)
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
 
 
 def test_json_has_the_promised_keys(store: Path) -> None:

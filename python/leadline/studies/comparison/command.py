@@ -11,12 +11,15 @@ import typer
 from leadline.engine import TargetRefused
 from leadline.outputs import write_whole
 from leadline.record.comparison import SystemsComparison
+from leadline.record.measurement import MEASUREMENT
+from leadline.record.study import Records
 from leadline.record.survey import SURVEY
-from leadline.store import Store
+from leadline.store import Store, StoreError
 from leadline.studies.comparison.ratio import GateRefused
 from leadline.studies.comparison.run import (
     PASSES,
     ComparisonAsked,
+    compare_measurements,
     compare_stored,
     named_systems,
     require_sense,
@@ -187,6 +190,10 @@ def command(
     require_sense(asked, len(surveys))
     own: Context = context.obj
     store = own.open_store() if measure else own.read_store()
+    if _are_measurements(store, surveys):
+        _require_alone(workload, price, named=named, measure=measure)
+        _answer(compare_measurements(store, surveys, fail_if), files, json=json)
+        return
     systems = named_systems(store, surveys, model=model, extrapolate=extrapolate)
     document = compare_stored(store, systems, asked, Teller(lambda *_: None))
     if not json:
@@ -195,12 +202,25 @@ def command(
     _answer(document, files, json=json)
 
 
+def _are_measurements(store: Store, refs: Sequence[str]) -> bool:
+    """Whether the first is the name or id of measurements, and of no survey."""
+    return _finds(store, refs[0], MEASUREMENT) and not _finds(store, refs[0], SURVEY)
+
+
+def _finds(store: Store, ref: str, kind: Records[Any, Any]) -> bool:
+    try:
+        store.find(ref, kind)
+    except StoreError:
+        return False
+    return True
+
+
 def _require_alone(*others: object, named: bool, measure: bool) -> None:
-    """Refuse what a comparison by an application has no use for."""
+    """Refuse what a comparison by an application, or of measurements, has no use for."""
     if named or measure or any(others):
         raise typer.BadParameter(
-            "a comparison by an application is one of predicted times: leave out --workload, "
-            "--named, --measure, --price, --fail-if and -o, or --application"
+            "an application is compared by predicted times, measurements by what they are: leave "
+            "out --workload, --named, --measure, --price; with --application --fail-if and -o too"
         )
 
 

@@ -26,6 +26,7 @@ from leadline.record.comparison import (
     SystemsComparison,
 )
 from leadline.record.finding import Finding, Severity, within
+from leadline.record.study import StudyStart
 from leadline.record.wording import join_words
 from leadline.stats import runs_interval
 from leadline.studies.comparison.contenders import (
@@ -91,29 +92,29 @@ class Terms:
     """Readings of every question, when measured; None predicts."""
 
 
-def name_systems(surveys: Sequence[Survey]) -> tuple[str, ...]:
-    """Return the names that tell the systems apart: with the survey's id where names repeat.
+def name_systems(starts: Sequence[StudyStart]) -> tuple[str, ...]:
+    """Return the names that tell the systems apart: with the study's id where names repeat.
 
     Raises:
-        ComparisonRefused: fewer than two surveys, or one of them twice.
+        ComparisonRefused: fewer than two studies, or one of them twice.
 
     """
-    ids = [survey.start.study_id for survey in surveys]
+    ids = [start.study_id for start in starts]
     if len(ids) < 2:
         raise ComparisonRefused(
             "comparing takes two or more surveys: leadline compare S1 S2; "
             "leadline systems lists them"
         )
-    for survey_id in ids:
-        if ids.count(survey_id) > 1:
+    for study_id in ids:
+        if ids.count(study_id) > 1:
             raise ComparisonRefused(
-                f"survey {survey_id[:8]} is given twice. A system's name means its newest survey; "
+                f"{study_id[:8]} is given twice. A system's name means its newest study; "
                 "name an older one by its id: leadline systems lists them"
             )
-    systems = [survey.start.system for survey in surveys]
+    systems = [start.system for start in starts]
     return tuple(
-        system if systems.count(system) == 1 else f"{system} ({survey_id[:8]})"
-        for system, survey_id in zip(systems, ids, strict=True)
+        system if systems.count(system) == 1 else f"{system} ({study_id[:8]})"
+        for system, study_id in zip(systems, ids, strict=True)
     )
 
 
@@ -157,7 +158,7 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
     if not any(pair.ratio is not None for pair, _ in pairs):
         reasons = list(dict.fromkeys(str(each) for pair, _ in pairs for each in pair.withheld))
         raise ComparisonRefused("no workload can be compared: " + "; ".join(reasons[:3]))
-    judged = _with_verdicts(pairs)
+    judged = with_verdicts(pairs)
     surveys = [system.predictor.survey for system in systems]
     size = common_size(systems)
     decidable = sum(pair.ratio is not None for pair in judged)
@@ -175,12 +176,12 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
             OwnCurve(system.name, system.predictor.survey.unique_bytes_curve) for system in systems
         ),
         access_curves=access_curves(systems),
-        gate=_gate(pairs, terms),
+        gate=gate_of(pairs, terms.slower_frac),
         notes=_notes(systems, terms, size),
     )
 
 
-_Pair = tuple[ComparedWorkload, LogRatio | None]
+Pair = tuple[ComparedWorkload, LogRatio | None]
 
 
 def _contender(system: Named, terms: Terms) -> Contender:
@@ -206,7 +207,7 @@ def _survey_findings(survey: Survey) -> tuple[Finding, ...]:
     return (unfinished, *found)
 
 
-def _on_questions(a: Named, b: Named, terms: Terms) -> list[_Pair]:
+def _on_questions(a: Named, b: Named, terms: Terms) -> list[Pair]:
     found = []
     for question in terms.questions:
         if terms.measured is None:
@@ -228,7 +229,7 @@ def _on_questions(a: Named, b: Named, terms: Terms) -> list[_Pair]:
     return found
 
 
-def _predicted(a: Named, b: Named, question: Question) -> _Pair:
+def _predicted(a: Named, b: Named, question: Question) -> Pair:
     sides: dict[str, Prediction] = {}
     findings: list[Finding] = []
     for system in (a, b):
@@ -244,33 +245,35 @@ def _predicted(a: Named, b: Named, question: Question) -> _Pair:
     if ratio is not None and withheld(ratio, a.disturbance, b.disturbance):
         findings.append(Finding.of("verdict_withheld"))
     rates = [sides[each.name].throughput_mb_s if each.name in sides else None for each in (a, b)]
-    return _compared((a, b), question, rates, ratio, findings), ratio
+    return compared((a.name, b.name), question, rates, ratio, findings), ratio
 
 
-def _measured(a: Named, b: Named, question: Question, readings: WorkloadReadings) -> _Pair:
+def _measured(a: Named, b: Named, question: Question, readings: WorkloadReadings) -> Pair:
     findings = [each for each in readings.findings if each.where in {a.name, b.name}]
     if not {a.name, b.name} <= readings.mb_s.keys():
-        pair = _compared((a, b), question, [None, None], None, findings)
+        pair = compared((a.name, b.name), question, [None, None], None, findings)
         return msgspec.structs.replace(pair, source="measured"), None
     sides = (readings.mb_s[a.name], readings.mb_s[b.name])
     passes = tuple(zip(*sides, strict=True))
     ratio = paired_ratio(passes)
     if ratio is None:
         findings.append(Finding.of("too_few_passes"))
-    pair = _compared((a, b), question, [runs_interval(side) for side in sides], ratio, findings)
+    rates = [runs_interval(side) for side in sides]
+    pair = compared((a.name, b.name), question, rates, ratio, findings)
     return msgspec.structs.replace(pair, source="measured", readings=passes), ratio
 
 
-def _compared(
-    systems: tuple[Named, Named],
+def compared(
+    names: tuple[str, str],
     question: Question,
     rates: Sequence[Interval | None],
     ratio: LogRatio | None,
     findings: Sequence[Finding],
 ) -> ComparedWorkload:
+    """Return a workload on two systems, with the verdict that its ratio has alone."""
     pair = ComparedWorkload(
-        a=systems[0].name,
-        b=systems[1].name,
+        a=names[0],
+        b=names[1],
         title=question.title,
         workload=question.workload,
         source="predicted",
@@ -287,7 +290,7 @@ def _compared(
     return msgspec.structs.replace(pair, verdict_alone=verdict_of(ratio, ratio.p_value()))
 
 
-def _with_verdicts(pairs: Sequence[_Pair]) -> tuple[ComparedWorkload, ...]:
+def with_verdicts(pairs: Sequence[Pair]) -> tuple[ComparedWorkload, ...]:
     """Give each pair the verdict that answers for all of them together."""
     adjusted = iter(holm([ratio.p_value() for _, ratio in pairs if ratio is not None]))
     found = []
@@ -300,14 +303,15 @@ def _with_verdicts(pairs: Sequence[_Pair]) -> tuple[ComparedWorkload, ...]:
     return tuple(found)
 
 
-def _gate(pairs: Sequence[_Pair], terms: Terms) -> Gate | None:
-    if terms.slower_frac is None:
+def gate_of(pairs: Sequence[Pair], slower_frac: float | None) -> Gate | None:
+    """Judge the second system against the first; None without a rule."""
+    if slower_frac is None:
         return None
     judged = [
         Judged(pair.title, pair.workload, ratio, admissible=not pair.withheld)
         for pair, ratio in pairs
     ]
-    return judge(terms.slower_frac, judged)
+    return judge(slower_frac, judged)
 
 
 def _notes(systems: Sequence[Named], terms: Terms, size: int | None) -> tuple[str, ...]:

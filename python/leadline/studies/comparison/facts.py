@@ -7,7 +7,7 @@ next on one machine is no difference between systems and is left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from leadline.machine.facts import FACTS
 from leadline.record import (
@@ -127,8 +127,20 @@ _START = (
 """What the start record itself tells of how a survey was run: field, title, unit."""
 
 
-def differing_facts(starts: Sequence[SurveyStart]) -> tuple[FactDifference, ...]:
-    """Return every fact in which two or more surveys differ, grouped, one value per survey.
+class Recorded(Protocol):
+    """What is known of a system: the start of a survey, or of measurements with their facts."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Of the machine and the target."""
+
+    @property
+    def system_profile(self) -> dict[str, Any] | None:
+        """Of a simulated one."""
+
+
+def differing_facts(starts: Sequence[Recorded]) -> tuple[FactDifference, ...]:
+    """Return every fact in which two or more studies differ, grouped, one value per study.
 
     A fact that one system tells and another does not is a difference. Facts this version does not
     know come last, in the group "Other".
@@ -144,7 +156,7 @@ def differing_facts(starts: Sequence[SurveyStart]) -> tuple[FactDifference, ...]
             found += _profile_differences(starts)
         if group == "How it was run":
             for field, title, unit in _START:
-                values = [getattr(start, field) for start in starts]
+                values = [getattr(start, field, None) for start in starts]
                 found += _difference(group, field, title, unit, values)
     known = {name for names in GROUPS.values() for name in names} | NOISE
     others = dict.fromkeys(name for start in starts for name in start.facts if name not in known)
@@ -155,7 +167,7 @@ def differing_facts(starts: Sequence[SurveyStart]) -> tuple[FactDifference, ...]
     return tuple(found)
 
 
-def _profile_differences(starts: Sequence[SurveyStart]) -> list[FactDifference]:
+def _profile_differences(starts: Sequence[Recorded]) -> list[FactDifference]:
     """What the profiles of simulated systems say of themselves, and that they differ at all."""
     told = [_profile_facts(start) for start in starts]
     names = dict.fromkeys(name for facts in told for name in facts)
@@ -167,7 +179,7 @@ def _profile_differences(starts: Sequence[SurveyStart]) -> list[FactDifference]:
     return found
 
 
-def _profile_facts(start: SurveyStart) -> dict[str, Any]:
+def _profile_facts(start: Recorded) -> dict[str, Any]:
     meta = (start.system_profile or {}).get("meta", {})
     facts = meta.get("facts", {})
     return dict(facts) if isinstance(facts, dict) else {}

@@ -91,6 +91,19 @@ def paired_ratio(readings: Sequence[tuple[float, float]]) -> LogRatio | None:
     return LogRatio(mean, noise.sd_frac / math.sqrt(len(ratios)), noise.df, 2 * len(ratios))
 
 
+def unpaired_ratio(a: Sequence[float], b: Sequence[float]) -> LogRatio | None:
+    """Return A over B of readings taken at different times (MB/s); None as `paired_ratio`.
+
+    What differed between the times is in the ratio and not in its interval.
+    """
+    if min(len(a), len(b)) < 2 or not all(x > 0 and math.isfinite(x) for x in (*a, *b)):
+        return None
+    noise = pooled_noise([a, b])
+    mean = float(np.log(a).mean() - np.log(b).mean())
+    sd = noise.sd_frac * math.sqrt(1 / len(a) + 1 / len(b))
+    return LogRatio(mean, sd, noise.df, len(a) + len(b))
+
+
 def verdict_of(ratio: LogRatio, p_value: float) -> Verdict:
     """Name the faster system if this p-value shows one; one that is not a number shows none."""
     if not p_value < ALPHA:
