@@ -48,8 +48,9 @@ MEASURED = ("unique_bytes=4GiB", "size_mean=64KiB", "read_frac=1")
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("measured") / "store.sqlite"
-    for target in ("two-level", "four-level", "no-cache"):
-        words = MEASURED if target != "no-cache" else ("unique_bytes=1GiB",)
+    others = {"no-cache": ("unique_bytes=1GiB",), "noisy": (*MEASURED, "--rate", "50")}
+    for target in ("two-level", "four-level", *others):
+        words = others.get(target, MEASURED)
         done = leadline("measure", f"sim:{target}", *words, "--seconds", "20s", store=path)
         assert done.returncode == 0, done.stderr
     return path
@@ -69,6 +70,7 @@ def test_stored_measurements_are_compared_run_by_run(measured: Path) -> None:
     (pair,) = json.loads(done.stdout)["pairs"]
     means = [math.fsum(map(math.log, each)) / len(each) for each in rates]
     assert pair["source"] == "measured"
+    assert "measured_apart" in [found["code"] for found in pair["findings"]]
     assert pair["ratio"]["value"] == pytest.approx(math.exp(means[0] - means[1]), rel=1e-5)
     assert pair["verdict"] == ("a" if means[0] > means[1] else "b")
     assert "two-level faster 1" in leadline("compare", *ids, store=measured).stdout
@@ -80,6 +82,7 @@ def test_stored_measurements_are_compared_run_by_run(measured: Path) -> None:
     ("names", "words", "said"),
     [
         (("two-level", "no-cache"), (), "no workload was measured on both"),
+        (("two-level", "noisy"), (), "no workload was measured on both"),  # at a rate
         (("two-level", "two-level"), (), "is given twice"),
         (("two-level", "four-level"), ("--measure",), "measurements by what they are"),
         (("two-level",), ("nowhere",), "nowhere"),

@@ -327,7 +327,7 @@ class _Side:
 
     @property
     def facts(self) -> dict[str, Any]:
-        return self.points[0].facts
+        return self.points[0].facts if self.points else {}
 
     @property
     def system_profile(self) -> dict[str, Any] | None:
@@ -352,7 +352,10 @@ def compare_measurements(
     """
     loaded = [load_measured(store, ref) for ref in refs]
     names = name_systems([each.start for each in loaded])
-    sides = dict(zip(names, [_Side(each.start, each.points) for each in loaded], strict=True))
+    sides = {
+        name: _Side(each.start, tuple(point for point in each.points if _comparable(point)))
+        for name, each in zip(names, loaded, strict=True)
+    }
     pairs = [pair for a, b in combinations(names, 2) for pair in _both(sides, a, b)]
     if not pairs:
         raise ComparisonRefused(
@@ -388,10 +391,13 @@ def compare_measurements(
     )
 
 
+def _comparable(point: Measurement) -> bool:
+    """Whether it ran as fast as it goes, and its workload says all of it."""
+    return point.arrivals == CLOSED and not point.streams
+
+
 def _both(sides: Mapping[str, _Side], a: str, b: str) -> Iterator[Pair]:
-    asked = dict.fromkeys(
-        (each.workload, each.access) for each in sides[a].points if each.arrivals == CLOSED
-    )
+    asked = dict.fromkeys((each.workload, each.access) for each in sides[a].points)
     for work, access in asked:
         readings = [sides[name].readings(work, access) for name in (a, b)]
         if not readings[1]:
@@ -405,8 +411,7 @@ def _both(sides: Mapping[str, _Side], a: str, b: str) -> Iterator[Pair]:
             for found in within(name, each.result.findings)
             if not found.is_note
         ]
-        if ratio is None:
-            findings.append(Finding.of("too_few_passes"))
+        findings.append(Finding.of("too_few_passes" if ratio is None else "measured_apart"))
         rates = [runs_interval(each) for each in readings]
         pair = compared((a, b), Question(None, work), rates, ratio, list(dict.fromkeys(findings)))
         yield msgspec.structs.replace(pair, source="measured"), ratio
