@@ -90,6 +90,7 @@ lint-python: install
 	$(BIN)/ruff format --check --quiet python tests bench fuzz release workloads
 	$(BIN)/ruff check --quiet python tests bench fuzz release workloads
 	$(BIN)/codespell *.md docs python crates tests bench release workloads
+	$(BIN)/proselint check --config tests/proselint.json *.md docs python/leadline/record/findings.toml
 	$(BIN)/mypy
 
 rust-test:
