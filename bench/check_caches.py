@@ -50,14 +50,14 @@ def survey(target: Path, budget_s: float, folder: Path) -> dict[str, Any]:
     )
 
 
-def border_of_survey(folder: Path) -> Found:
+def boundary_of_survey(folder: Path) -> Found:
     """Survey a directory under a cap."""
     cannot_if(why_no_cap())
     target = new_directory(folder, "target")
     answer = survey(target, 60.0, folder)
     with open_store(str(folder / "store.sqlite")) as store:
         room = room_bytes(store.items(answer["survey"]))
-    return near_border(answer["borders_bytes"], room)
+    return near_boundary(answer["boundaries_bytes"], room)
 
 
 def budget_kept(folder: Path) -> Found:
@@ -73,10 +73,12 @@ def budget_kept(folder: Path) -> Found:
     )
 
 
-def near_border(borders: list[dict[str, float]], room: int) -> Found:
+def near_boundary(boundaries: list[dict[str, float]], room: int) -> Found:
     """Hold the nearest boundary against the room that the cap leaves."""
-    said = ", ".join(f"{border['value'] / MIB:.0f} MiB" for border in borders) or "no boundary"
-    off = min((abs(border["value"] / room - 1) for border in borders), default=float("inf"))
+    said = (
+        ", ".join(f"{boundary['value'] / MIB:.0f} MiB" for boundary in boundaries) or "no boundary"
+    )
+    off = min((abs(boundary["value"] / room - 1) for boundary in boundaries), default=float("inf"))
     return Found(off <= OFF_FRAC_MAX, f"{said} beside a room of {room / MIB:.0f} MiB")
 
 
@@ -180,7 +182,7 @@ def disciplines(folder: Path) -> Found:
 
 CLAIMS = (
     Claim("a survey ends within its budget", f"{BUDGET_S} s, and a start", budget_kept),
-    Claim("a survey finds where the page cache ends", "a boundary within 15%", border_of_survey),
+    Claim("a survey finds where the page cache ends", "a boundary within 15%", boundary_of_survey),
     Claim("a cache study finds both sizes", "within 15% of the room", both_sizes),
     *(
         Claim(

@@ -11,7 +11,7 @@ from typing import Any
 from nfs_server import nfs_server, why_not
 from server_examples import EXAMPLES, Example, at_words, example_trial, released, short_form, why_no
 
-from check_caches import near_border
+from check_caches import near_boundary
 from check_claims import MIB, BrokenError, Claim, Found, cannot_if, new_directory, told_by
 from leadline.engine import ServerLost
 from leadline.engine.nfs_load import prepare_data, remove_data, run_nfs_load
@@ -36,7 +36,7 @@ END_S_MAX = 15.0
 KILLED_END_S_MAX = 4.0
 
 
-def border_of_server(folder: Path) -> Found:
+def boundary_of_server(folder: Path) -> Found:
     """Survey a server whose cache is capped."""
     cannot_if(why_not(folder))
     served = new_directory(folder, "served")
@@ -51,7 +51,7 @@ def border_of_server(folder: Path) -> Found:
             folder=folder,
         )
         room = CACHE_MIB * MIB - server.resident_bytes()
-    return near_border(answer["borders_bytes"], room)
+    return near_boundary(answer["boundaries_bytes"], room)
 
 
 def load_as_offered(folder: Path) -> Found:
@@ -221,7 +221,7 @@ def _of_each(
 
 
 CLAIMS = (
-    Claim("a survey finds where an NFS server's cache ends", "within 15%", border_of_server),
+    Claim("a survey finds where an NFS server's cache ends", "within 15%", boundary_of_server),
     Claim("an NFS server does what it is offered", "within 5%", load_as_offered),
     Claim(
         "a killed NFS server ends a load soon",

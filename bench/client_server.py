@@ -107,8 +107,8 @@ def row(way: Way, answer: dict[str, Any]) -> str:
     cells = [
         f"{100 * p['x']:.0f}%: {span(p['throughput_mb_s'])}" for c in curves for p in c["points"]
     ]
-    borders = ", ".join(f"{b['value'] / 2**20:.0f} MiB" for b in answer["borders_bytes"])
-    return f"| {way.name} | {'; '.join(cells) or 'n.m.: no such curve'} | {borders or 'none'} |"
+    boundaries = ", ".join(f"{b['value'] / 2**20:.0f} MiB" for b in answer["boundaries_bytes"])
+    return f"| {way.name} | {'; '.join(cells) or 'n.m.: no such curve'} | {boundaries or 'none'} |"
 
 
 def span(rate: dict[str, Any]) -> str:

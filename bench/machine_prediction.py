@@ -115,7 +115,7 @@ class Scored:
     """Of the prediction, over the truth."""
     held: bool
     """By the 90% interval of the expected throughput."""
-    at_border: bool
+    at_boundary: bool
 
 
 def measure(profile: dict[str, Any], seed: int, budget_s: float, workloads: int) -> Measured:
@@ -185,7 +185,7 @@ def score(found: Measured) -> tuple[list[Scored], int]:
             continue
         off = math.log(prediction.throughput_mb_s.value) - each.ln_mb_s
         half = student_t(prediction.df, 0.9) * prediction.ln_sd
-        near = predictor.ranges.border_zone(each.workload.unique_bytes) is not None
+        near = predictor.ranges.boundary_zone(each.workload.unique_bytes) is not None
         scored.append(Scored(found.kind, found.seed, each.workload, off, abs(off) <= half, near))
     return scored, sum(prediction.extrapolated for prediction in predictions)
 
@@ -194,7 +194,7 @@ def cells_of(name: str, scored: Sequence[Scored], outside: int) -> dict[str, Con
     """Say how well a kind of machine was predicted, by the keys of `COLUMNS`."""
     machines = sorted({each.seed for each in scored})
     medians = [_median([one for one in scored if one.seed == seed]) for seed in machines]
-    away = [each for each in scored if not each.at_border]
+    away = [each for each in scored if not each.at_boundary]
     goals = ALL_GOALS if name == "all" else KIND_GOALS
     figures = {
         "machines": len(machines),

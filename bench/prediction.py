@@ -99,7 +99,7 @@ DESIGNS: dict[str, dict[str, int]] = {
 LIMITS = Limits(
     warm_up_s_max=60, measure_s_min=60, measure_s_max=600, accuracy=0.02, total_s_max=2000
 )
-BORDER_ZONE = (0.95, 1.33)
+BOUNDARY_ZONE = (0.95, 1.33)
 """Factors of a true boundary between which a workload is at it (CP94 Fig. 24)."""
 
 
@@ -126,7 +126,7 @@ class Trial:
     workloads: tuple[Workload, ...]
     truth: np.ndarray[tuple[int], np.dtype[np.float64]]
     readings: np.ndarray[tuple[int, int], np.dtype[np.float64]]
-    at_border: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    at_boundary: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def run(task: tuple[str, int], designs: Sequence[str], workloads: int) -> list[Score]:
@@ -207,13 +207,13 @@ def make_trial(target: Target, seed: int, box: Box, count: int) -> Trial:
             for again in (1, 2)
         ]
     truth = [r.simulated.law_mb_s if r.simulated else math.nan for r in passes[0]]
-    borders = (target.profile or {})["truth"]["borders_bytes"]
-    at_border = [
-        any(BORDER_ZONE[0] * b <= w.unique_bytes <= BORDER_ZONE[1] * b for b in borders)
+    boundaries = (target.profile or {})["truth"]["boundaries_bytes"]
+    at_boundary = [
+        any(BOUNDARY_ZONE[0] * b <= w.unique_bytes <= BOUNDARY_ZONE[1] * b for b in boundaries)
         for w in workloads
     ]
     readings = [[result.throughput_mb_s.value for result in one] for one in passes]
-    return Trial(workloads, np.array(truth), np.array(readings), np.array(at_border))
+    return Trial(workloads, np.array(truth), np.array(readings), np.array(at_boundary))
 
 
 def score(where: tuple[str, str, str, int], trial: Trial, fitted: Fitted) -> Score:
@@ -234,7 +234,7 @@ def score(where: tuple[str, str, str, int], trial: Trial, fitted: Fitted) -> Sco
         model=model,
         points=points,
         errors=tuple(errors.tolist()),
-        enhanced=tuple(errors[~trial.at_border].tolist()),
+        enhanced=tuple(errors[~trial.at_boundary].tolist()),
         covered=covered,
         amplification=float(np.median(np.abs(predicted / mean - 1)) / inherent),
     )

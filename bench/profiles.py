@@ -33,7 +33,7 @@ COLUMNS = (
     Column("within_10", "boundaries within 10%, %", ("{value:.1f}",)),
     Column("median", "median % off", ("{value:.1f}",)),
     Column("worst", "worst % off", ("{value:.1f}",)),
-    Column("border_cover", "boundary cover %", ("{value:.1f}",)),
+    Column("boundary_cover", "boundary cover %", ("{value:.1f}",)),
     Column("point_cover", "points cover %", ("{value:.1f}",)),
     Column("half", "half width %", ("{value:.1f}",)),
     Column("points", "points", ("{value:.0f}",)),
@@ -46,8 +46,8 @@ class Row:
     """One survey held against the truth."""
 
     regions_right: bool
-    border_errors: tuple[float, ...]
-    border_covered: tuple[bool, ...]
+    boundary_errors: tuple[float, ...]
+    boundary_covered: tuple[bool, ...]
     points_covered: int
     points: int
     widths: tuple[float, ...]
@@ -58,12 +58,12 @@ def judge(seed: int, profile: str) -> Row:
     """Run one survey and compare it with the profile's truth."""
     run: SimulatedSurvey = simulate_survey(profile, seed)
     right = len(run.survey.regions) == run.true_regions
-    pairs = list(zip(run.survey.borders, run.true_borders, strict=False)) if right else []
+    pairs = list(zip(run.survey.boundaries, run.true_boundaries, strict=False)) if right else []
     covered = run.covered_points()
     return Row(
         regions_right=right,
-        border_errors=tuple(abs(b.bytes.value / truth - 1) for b, truth in pairs),
-        border_covered=tuple(b.bytes.covers(truth) for b, truth in pairs),
+        boundary_errors=tuple(abs(b.bytes.value / truth - 1) for b, truth in pairs),
+        boundary_covered=tuple(b.bytes.covers(truth) for b, truth in pairs),
         points_covered=sum(covered),
         points=len(covered),
         widths=tuple(run.half_widths()),
@@ -80,14 +80,14 @@ def percent(values: list[float] | list[bool], *, worst: bool = False) -> str:
 
 def print_row(profile: str, rows: list[Row], seconds: float) -> None:
     """Print one line of the table."""
-    errors = [error for row in rows for error in row.border_errors]
+    errors = [error for row in rows for error in row.boundary_errors]
     within = [error <= 0.10 for error in errors]
     coverage = sum(row.points_covered for row in rows) / max(1, sum(row.points for row in rows))
     print(
         f"{profile:<22}{sum(row.regions_right for row in rows):>5}/{len(rows):<5}"
         f"{percent(within):>9}{percent([statistics.median(errors)]) if errors else '-':>9}"
         f"{percent(errors, worst=True):>8}"
-        f"{percent([c for row in rows for c in row.border_covered]):>10}"
+        f"{percent([c for row in rows for c in row.boundary_covered]):>10}"
         f"{100 * coverage:>10.1f}"
         f"{percent([statistics.median(w for row in rows for w in row.widths)]):>8}"
         f"{max(row.readings for row in rows):>8}{seconds:>8.0f}",
@@ -97,7 +97,7 @@ def print_row(profile: str, rows: list[Row], seconds: float) -> None:
 
 def line_of(profile: str, rows: list[Row], seconds: float) -> Line:
     """Return the same line, to be stored."""
-    errors = [100 * error for row in rows for error in row.border_errors]
+    errors = [100 * error for row in rows for error in row.boundary_errors]
     found: dict[str, Content] = {
         "profile": profile,
         "regions": Cell(sum(row.regions_right for row in rows), n=len(rows)),
@@ -109,12 +109,12 @@ def line_of(profile: str, rows: list[Row], seconds: float) -> Line:
         "time": seconds,
     }
     if errors:
-        covered = [held for row in rows for held in row.border_covered]
+        covered = [held for row in rows for held in row.boundary_covered]
         found |= {
             "within_10": 100 * statistics.mean(error <= 10 for error in errors),
             "median": statistics.median(errors),
             "worst": max(errors),
-            "border_cover": 100 * statistics.mean(covered),
+            "boundary_cover": 100 * statistics.mean(covered),
         }
     return Line(profile, found)
 
@@ -130,7 +130,7 @@ def main() -> None:
     asked = parser.parse_args()
     lines = []
     print(
-        f"{'profile':<22}{'regions':>7} ok {'border %':>9}{'median':>9}{'worst':>8}{'border':>10}"
+        f"{'profile':<22}{'regions':>7} ok {'boundary':>9}{'median':>9}{'worst':>8}{'boundary':>10}"
         f"{'points':>10}{'half':>8}{'points':>8}{'time':>8}\n"
         f"{'':<22}{'right':>7}    {'<10 off':>9}{'% off':>9}{'% off':>8}{'cover %':>10}"
         f"{'cover %':>10}{'width %':>8}{'<= 84':>8}{'s':>8}"

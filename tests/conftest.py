@@ -53,7 +53,7 @@ LONGEST_FIRST = (
     "harmed",
     "test_profiles.py",
     "test_file_caches.py",
-    "test_borders.py",
+    "test_boundaries.py",
     "test_policy_conformance.py",
     "test_comparison.py",
     "test_predictions.py",

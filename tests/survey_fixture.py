@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from leadline.record import (
-    Border,
+    Boundary,
     Curve,
     CurvePoint,
     EngineResult,
@@ -188,8 +188,8 @@ def build(
             truth = machine.truth_mb_s(focal, take / 5)
             wobble = float(np.exp(machine.noise * machine.rng.standard_normal()))
             sentinels.append(Sentinel(20.0 + 95 * take + 7 * index, truth * wobble, index))
-    borders = tuple(
-        Border(
+    boundaries = tuple(
+        Boundary(
             bytes=Interval(edge * 1.01, edge * 0.97, edge * 1.04, 200),
             shape="uniform",
             time_ratio=8.0,
@@ -235,11 +235,11 @@ def build(
         wall_s=578.4,
         points=start.plan.points if status is Status.DONE else 23,
         regions=tuple(regions),
-        borders=borders,
+        boundaries=boundaries,
         unique_bytes_curve=whole,
         slope=_slope(whole),
         families=tuple(families),
-        cache_bytes=borders[-1].bytes if borders else None,
+        cache_bytes=boundaries[-1].bytes if boundaries else None,
         sentinels=tuple(sentinels),
         drift_frac=drift or Interval(-0.004, -0.012, 0.004, 12),
         noise_frac=noise,
@@ -343,7 +343,7 @@ def empty() -> Survey:
         drift_frac=None,
         families=(),
         regions=(),
-        borders=(),
+        boundaries=(),
         slope=(),
         cache_bytes=None,
         noise_frac={},

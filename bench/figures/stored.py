@@ -17,7 +17,7 @@ import msgspec
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results"
-DATA = frozenset({"machine_truths", "server_truths", "survey_borders"})
+DATA = frozenset({"machine_truths", "server_truths", "survey_boundaries"})
 """Files of the same folder that are no results to be told: benches read them again."""
 
 

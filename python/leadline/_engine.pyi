@@ -11,7 +11,7 @@ BUILD: Literal["debug", "release"]
 """How the engine was built; a debug build measures itself."""
 
 LEVELS_MAX: int
-"""Most borders of a hierarchy (crates/stats)."""
+"""Most boundaries of a hierarchy (crates/stats)."""
 
 SLOPE_MAX: float
 """Steepest fall of a level by itself, as a power of `unique_bytes` (crates/stats)."""
@@ -32,8 +32,8 @@ def simulated_truth(
 ) -> float:
     """Return the expected throughput in MB/s between two virtual times, exact under the model."""
 
-def simulated_borders(system_json: str) -> list[tuple[float, str]]:
-    """Return the borders in `unique_bytes` as (bytes, what ends there)."""
+def simulated_boundaries(system_json: str) -> list[tuple[float, str]]:
+    """Return the boundaries in `unique_bytes` as (bytes, what ends there)."""
 
 def check_system(system_json: str) -> None:
     """Raise ValueError with the reason when a simulated system makes no sense."""
@@ -120,7 +120,7 @@ def refine(
 def start_fits(
     data: CurveReadings, centres: Floats, codes: Codes
 ) -> tuple[list[int], bytearray, bytearray]:
-    """Solve for the heights of fits at given borders; which are good, their parameters, costs.
+    """Solve for the heights of fits at given boundaries; which are good, their parameters, costs.
 
     Raises:
         ValueError: as for `refine`.

@@ -60,12 +60,14 @@ def test_every_reading_is_drawn_and_every_mean_has_its_interval() -> None:
     }
 
 
-def test_borders_and_region_names_are_drawn_where_they_are() -> None:
+def test_boundaries_and_region_names_are_drawn_where_they_are() -> None:
     survey = made.three_region()
     chart = charts(survey)["unique_bytes"]
-    assert [row["x"] for row in _rows(chart, "border")] == [b.bytes.value for b in survey.borders]
-    bands = [(row["low"], row["high"]) for row in _rows(chart, "border-band")]
-    assert bands == [(border.bytes.low, border.bytes.high) for border in survey.borders]
+    assert [row["x"] for row in _rows(chart, "boundary")] == [
+        b.bytes.value for b in survey.boundaries
+    ]
+    bands = [(row["low"], row["high"]) for row in _rows(chart, "boundary-band")]
+    assert bands == [(boundary.bytes.low, boundary.bytes.high) for boundary in survey.boundaries]
     names = {row["name"]: row["x"] for row in _rows(chart, "region-label")}
     assert list(names) == ["write cache", "page cache", "disk"]
     for region in survey.regions:

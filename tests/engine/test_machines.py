@@ -79,7 +79,7 @@ def test_a_machine_has_no_law_to_ask(small: Target) -> None:
     with pytest.raises(ValueError, match="no law"):
         _ = result.simulated.law_mb_s
     with pytest.raises(ValueError, match="its truth is a long run"):
-        _engine.simulated_borders(json.dumps(small.profile))
+        _engine.simulated_boundaries(json.dumps(small.profile))
     # Requests of 512-byte multiples touch two pages; half of the pages are there.
     assert result.cached_share == pytest.approx(0.5, abs=0.03)
 
@@ -104,9 +104,9 @@ def test_a_survey_finds_the_memory_of_a_machine(small: Target) -> None:
         )
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)
-    assert len(survey.borders) == 1
-    assert survey.borders[0].basis == "counted"
-    assert survey.borders[0].bytes.value == pytest.approx(2**23, rel=0.05)
+    assert len(survey.boundaries) == 1
+    assert survey.boundaries[0].basis == "counted"
+    assert survey.boundaries[0].bytes.value == pytest.approx(2**23, rel=0.05)
 
 
 @pytest.mark.parametrize("kind", KIND_NAMES)

@@ -22,7 +22,7 @@ from leadline.record import Workload
 Law = Callable[[list[Workload]], np.ndarray]
 
 BOX = Box((2.0**20, 2.0**30), (4096.0, 2.0**20), (1.0, 16.0))
-BORDER_LN = math.log(64 * 2**20)
+BOUNDARY_LN = math.log(64 * 2**20)
 NOISE = 0.03
 
 
@@ -32,7 +32,7 @@ def truth(asked: list[Workload]) -> np.ndarray:
     theta = np.zeros(mean.parameters)
     theta[:PLACE] = (-11.5, -0.1, -11.0, 0.3, 0.0, 0.2, -1.0, 0.0, 1.0, 0.0, 5.0)
     theta[PLACE : 2 * PLACE] = (-5.0, -2.5, -8.0, 0.5, 0.0, 0.3, -1.9, 0.0, -3.0, 0.02, 5.0)
-    theta[mean.border(0) : mean.border(0) + 3] = (BORDER_LN, -2.5, 0.0)
+    theta[mean.boundary(0) : mean.boundary(0) + 3] = (BOUNDARY_LN, -2.5, 0.0)
     return np.asarray(mean.ln_mb_s(Requests.of(asked), theta)[0])
 
 
@@ -49,8 +49,8 @@ def sample(count: int, seed: int, law: Law = truth) -> Sample:
         workloads=tuple(asked),
         ln_mb_s=law(asked) + noise,
         noise_weight=np.ones(count),
-        noise=RegionNoise(NOISE, (math.exp(BORDER_LN),), (1.0, 1.0)),
-        borders=((BORDER_LN + 0.05, 0.1),),
+        noise=RegionNoise(NOISE, (math.exp(BOUNDARY_LN),), (1.0, 1.0)),
+        boundaries=((BOUNDARY_LN + 0.05, 0.1),),
     )
 
 
@@ -90,7 +90,9 @@ def test_one_wild_reading_spoils_nothing() -> None:
     good = sample(60, 3)
     wild = good.ln_mb_s.copy()
     wild[17] -= 1.5
-    spoiled = fit_joint(Sample(good.workloads, wild, good.noise_weight, good.noise, good.borders))
+    spoiled = fit_joint(
+        Sample(good.workloads, wild, good.noise_weight, good.noise, good.boundaries)
+    )
     errors, _ = judged(spoiled)
     assert np.median(errors) < 1.5 * NOISE
     assert spoiled.sample.noise_weight[17] > 25
@@ -99,7 +101,7 @@ def test_one_wild_reading_spoils_nothing() -> None:
 def strange_below(asked: list[Workload]) -> np.ndarray:
     """A machine whose disk has effects of tens of percent that no sum of times has; memory none."""
     places = Axes.over(spread_out(BOX, 64, 0)).place(asked)
-    below = np.array([w.unique_bytes > math.exp(BORDER_LN) for w in asked])
+    below = np.array([w.unique_bytes > math.exp(BOUNDARY_LN) for w in asked])
     return np.asarray(
         truth(asked) + below * 0.6 * np.sin(4 * places[:, 1]) * np.cos(4 * places[:, 2])
     )
@@ -109,7 +111,7 @@ def test_a_level_that_the_mean_has_no_words_for_neither_spoils_another_nor_is_do
     for seed in range(3):
         model = fit_joint(sample(84, seed, strange_below))
         asked = spread_out(BOX, 400, 998)
-        within = [each for each in asked if each.unique_bytes < 0.7 * math.exp(BORDER_LN)]
+        within = [each for each in asked if each.unique_bytes < 0.7 * math.exp(BOUNDARY_LN)]
         expected = model.expect(within)
         assert np.median(np.abs(expected.ln_mb_s - strange_below(within))) < NOISE
         assert np.median(expected.ln_sd) < 2 * NOISE, "the disk's oddities are no doubt of memory"

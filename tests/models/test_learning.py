@@ -13,8 +13,8 @@ from leadline.models import learning as learning_module
 from leadline.models.joint import JointModel, fit_joint
 from leadline.models.learning import (
     BATCH,
-    BORDER_SHARE,
-    BORDER_ZONE,
+    BOUNDARY_SHARE,
+    BOUNDARY_ZONE,
     Box,
     enough,
     next_points,
@@ -48,8 +48,8 @@ def before(learned: SimulatedSurvey) -> tuple[JointModel, list[Measurement], Box
         (plan.size_mean_min, plan.size_mean_max),
         (1.0, float(plan.process_num_max)),
     )
-    borders = [border.bytes for border in learned.survey.borders]
-    return fit_joint(sample_of(points, borders)), points, box
+    boundaries = [boundary.bytes for boundary in learned.survey.boundaries]
+    return fit_joint(sample_of(points, boundaries)), points, box
 
 
 def test_workloads_of_a_design_fill_the_box_and_stay_inside() -> None:
@@ -67,22 +67,22 @@ def test_workloads_of_a_design_fill_the_box_and_stay_inside() -> None:
     assert max(numbers) > 48
 
 
-def test_next_points_lie_inside_and_a_share_of_them_at_borders(
+def test_next_points_lie_inside_and_a_share_of_them_at_boundaries(
     before: tuple[JointModel, list[Measurement], Box], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, points, box = before
-    low, high = (factor * math.exp(model.sample.borders[0][0]) for factor in BORDER_ZONE)
-    at_border = {}
-    for share in (0.0, BORDER_SHARE, 1.0):
-        monkeypatch.setattr(learning_module, "BORDER_SHARE", share)
+    low, high = (factor * math.exp(model.sample.boundaries[0][0]) for factor in BOUNDARY_ZONE)
+    at_boundary = {}
+    for share in (0.0, BOUNDARY_SHARE, 1.0):
+        monkeypatch.setattr(learning_module, "BOUNDARY_SHARE", share)
         chosen = next_points(model, points, box, 8, 5)
         assert len(set(chosen)) == 8
         assert all(box.holds(workload) for workload in chosen)
-        at_border[share] = sum(low <= w.unique_bytes <= high for w in chosen)
+        at_boundary[share] = sum(low <= w.unique_bytes <= high for w in chosen)
     assert chosen == next_points(model, points, box, 8, 5), "by the seed alone"
-    assert at_border[1.0] == 8, "all are forced"
-    assert at_border[0.0] < 8, "none is, and most lie elsewhere"
-    assert at_border[BORDER_SHARE] >= 2
+    assert at_boundary[1.0] == 8, "all are forced"
+    assert at_boundary[0.0] < 8, "none is, and most lie elsewhere"
+    assert at_boundary[BOUNDARY_SHARE] >= 2
 
 
 def test_chosen_points_take_more_doubt_away_than_points_at_random(
@@ -137,10 +137,10 @@ def test_learning_ends_when_predictions_are_as_good_as_a_run() -> None:
     strategy = surveyor.strategy
     assert isinstance(strategy, middle.MiddleStrategy)
     assert strategy.decided is not None
-    borders = [border.bytes for border in strategy.decided.borders]
+    boundaries = [boundary.bytes for boundary in strategy.decided.boundaries]
     judged, model = [], None
     for count in range(len(told) - ran, len(told) + 1, BATCH):
-        model = fit_joint(sample_of(told[:count], borders), model)
+        model = fit_joint(sample_of(told[:count], boundaries), model)
         judged.append(enough(model, strategy._box(), start.seed + count))
     assert judged == [False] * (len(judged) - 1) + [True]
 

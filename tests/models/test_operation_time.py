@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from leadline.models.operation_time import BORDER, PLACE, OperationTime, Requests
+from leadline.models.operation_time import BOUNDARY, PLACE, OperationTime, Requests
 from leadline.record import Workload
 
-BORDERS_LN = (17.0, 19.0)
+BOUNDARIES_LN = (17.0, 19.0)
 
 
 def workloads(count: int, seed: int) -> list[Workload]:
@@ -31,14 +31,14 @@ def workloads(count: int, seed: int) -> list[Workload]:
 def parameters(mean: OperationTime, seed: int) -> np.ndarray:
     theta = np.random.default_rng(seed).normal(0, 0.7, mean.parameters)
     for index in range(len(mean.smeared)):
-        at = mean.border(index)
-        theta[at : at + BORDER] = (BORDERS_LN[index], -1.5, 0.1)
+        at = mean.boundary(index)
+        theta[at : at + BOUNDARY] = (BOUNDARIES_LN[index], -1.5, 0.1)
     return theta
 
 
-@pytest.mark.parametrize("borders", [0, 1, 2])
-def test_derivatives_are_those_of_the_formula(borders: int) -> None:
-    for smeared in itertools.product((True, False), repeat=borders):
+@pytest.mark.parametrize("boundaries", [0, 1, 2])
+def test_derivatives_are_those_of_the_formula(boundaries: int) -> None:
+    for smeared in itertools.product((True, False), repeat=boundaries):
         mean = OperationTime(smeared, 17.5)
         theta, requests = parameters(mean, 1), Requests.of(workloads(60, 2))
         _, jacobian = mean.ln_mb_s(requests, theta)
@@ -74,13 +74,13 @@ def test_n_requests_at_g_channels_have_the_balanced_networks_throughput() -> Non
     assert math.exp(ln_mb_s[1] - ln_mb_s[0]) == pytest.approx(gain)
 
 
-def test_a_uniform_cache_keeps_all_below_its_border_and_c_over_u_beyond() -> None:
+def test_a_uniform_cache_keeps_all_below_its_boundary_and_c_over_u_beyond() -> None:
     mean = OperationTime((False,), 17.0)
     theta = np.zeros(mean.parameters)
     theta[0] = theta[2] = -9.0
     theta[PLACE] = -3.0
     theta[10] = theta[PLACE + 10] = 30.0
-    theta[mean.border(0)] = math.log(2**24)
+    theta[mean.boundary(0)] = math.log(2**24)
     asked = [
         Workload(unique_bytes=u, size_mean=4096, read_frac=1.0, seq_frac=0.0)
         for u in (2**22, 2**24, 2**25, 2**26)
@@ -94,7 +94,7 @@ def test_a_uniform_cache_keeps_all_below_its_border_and_c_over_u_beyond() -> Non
 def test_a_scan_over_all_of_a_too_large_file_finds_nothing() -> None:
     mean = OperationTime((False,), 17.0)
     theta = parameters(mean, 3)
-    theta[mean.border(0) : mean.border(0) + BORDER] = (math.log(2**24), -2.0, 0.0)
+    theta[mean.boundary(0) : mean.boundary(0) + BOUNDARY] = (math.log(2**24), -2.0, 0.0)
     theta[1] = theta[PLACE + 1] = 0.0  # sequential requests cost what random ones do
     random, scan = (
         Workload(unique_bytes=2**25, size_mean=4096, read_frac=1.0, seq_frac=q) for q in (0.0, 1.0)

@@ -211,13 +211,13 @@ def _reading(like: Measurement, work: Workload, mb_s: float, number: int) -> Mea
 def test_where_two_families_meet_their_disagreement_is_in_the_interval() -> None:
     survey = two_region()
     model = ProductModel(survey, points(survey))
-    low, high = Predictor(survey, points(survey)).ranges.border_zones[0]
+    low, high = Predictor(survey, points(survey)).ranges.boundary_zones[0]
     work = survey.regions[1].focal.with_value("read_frac", 1.0).with_value("seq_frac", 0.0)
     inside, beyond = model.expect(
         [work.with_value("unique_bytes", x) for x in (high * 0.99, high * 1.01)]
     ).ln_sd
     assert inside > 2 * beyond
-    assert low < survey.borders[0].bytes.value < high
+    assert low < survey.boundaries[0].bytes.value < high
 
 
 def test_what_is_embedded_predicts_the_same_as_plain_arithmetic() -> None:
@@ -250,13 +250,13 @@ def _predict_plainly(plain: dict[str, Any], work: Workload) -> tuple[float, floa
     below = [i for i, region in enumerate(regions) if region["low_bytes"] < work.unique_bytes]
     index = max(below, default=0)
     ln_mb_s, variance = _in_region(plain, regions[index], work)
-    for zone in plain["border_zones"]:
+    for zone in plain["boundary_zones"]:
         if zone["low_bytes"] <= work.unique_bytes <= zone["high_bytes"]:
             apart = (
                 _in_region(plain, regions[zone["below"]], work)[0]
                 - _in_region(plain, regions[zone["above"]], work)[0]
             )
-            variance += (plain["border"] * apart) ** 2
+            variance += (plain["boundary"] * apart) ** 2
     return ln_mb_s, variance, regions[index]["noise_ln_sd"]
 
 

@@ -181,14 +181,14 @@ def test_a_fixed_size_past_the_cache_is_the_scattered_one_that_touches_as_many_p
     assert fixed.workload.size_mean == size_mean
 
 
-def test_a_workload_near_a_border_is_warned_of() -> None:
+def test_a_workload_near_a_boundary_is_warned_of() -> None:
     survey = two_region()
-    border = survey.borders[0].bytes
-    assert border.low is not None
-    assert border.high is not None
-    near = predictor().predict(WORK.with_value("unique_bytes", 1.2 * border.high))
+    boundary = survey.boundaries[0].bytes
+    assert boundary.low is not None
+    assert boundary.high is not None
+    near = predictor().predict(WORK.with_value("unique_bytes", 1.2 * boundary.high))
     assert str(near.findings[0]).startswith("region boundary: unique_bytes=")
-    for far in (0.9 * border.low, 1.4 * border.high):
+    for far in (0.9 * boundary.low, 1.4 * boundary.high):
         assert predictor().predict(WORK.with_value("unique_bytes", far)).findings == ()
 
 

@@ -28,7 +28,7 @@ class SimulatedSurvey:
     survey: Survey
     points: tuple[Measurement, ...]
     true_regions: int
-    true_borders: tuple[float, ...]
+    true_boundaries: tuple[float, ...]
 
     def curve_points(self) -> Iterator[CurvePoint]:
         """Every point of every curve of the survey."""
@@ -96,7 +96,7 @@ def simulate_survey(
         survey=survey,
         points=kept.items(start.study_id),
         true_regions=int(truth.get("regions", 0)),
-        true_borders=tuple(float(x) for x in truth.get("borders_bytes", ())),
+        true_boundaries=tuple(float(x) for x in truth.get("boundaries_bytes", ())),
     )
 
 

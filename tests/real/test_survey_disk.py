@@ -37,9 +37,9 @@ def test_the_planned_points_are_measured_and_nothing_is_left(tmp_path: Path) -> 
     assert answer["points"] == answer["planned_points"] <= 84
     assert answer["points"] == len(stored_points(tmp_path / "store.sqlite"))
     assert answer["sentences"]
-    for border in answer["borders_bytes"]:
-        assert border["low"] <= border["value"] <= border["high"]
-    assert len(answer["regions"]) == len(answer["borders_bytes"]) + 1
+    for boundary in answer["boundaries_bytes"]:
+        assert boundary["low"] <= boundary["value"] <= boundary["high"]
+    assert len(answer["regions"]) == len(answer["boundaries_bytes"]) + 1
     assert not list(target.iterdir()), "nothing is left behind"
 
 

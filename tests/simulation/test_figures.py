@@ -29,7 +29,7 @@ def reads_over_writes(survey: Survey, region: int) -> float:
 def test_fig_7_the_sparcstation_has_two_regions_and_reads_faster_even_in_its_cache() -> None:
     survey = survey_of("sparcstation-1plus")
     assert len(survey.regions) == 2
-    assert survey.borders[0].bytes.value == pytest.approx(21 * MB, rel=0.1)
+    assert survey.boundaries[0].bytes.value == pytest.approx(21 * MB, rel=0.1)
     assert 1.05 < reads_over_writes(survey, 0) < 2
     sequential = curve(survey, 1, "seq_frac").points
     assert sequential[-1].throughput_mb_s.value > 1.3 * sequential[0].throughput_mb_s.value
@@ -40,8 +40,8 @@ def test_fig_7_the_sparcstation_has_two_regions_and_reads_faster_even_in_its_cac
 def test_fig_8_sprite_has_three_plateaus_with_reads_faster_only_on_the_middle_one() -> None:
     survey = survey_of("decstation-5000-sprite")
     assert len(survey.regions) == 3
-    assert survey.borders[0].bytes.value == pytest.approx(5 * MB, rel=0.15)
-    assert survey.borders[1].bytes.value == pytest.approx(20 * MB, rel=0.15)
+    assert survey.boundaries[0].bytes.value == pytest.approx(5 * MB, rel=0.15)
+    assert survey.boundaries[1].bytes.value == pytest.approx(20 * MB, rel=0.15)
     assert reads_over_writes(survey, 0) == pytest.approx(1.0, abs=0.15)
     assert reads_over_writes(survey, 1) > 4
     assert reads_over_writes(survey, 2) < 1.05
@@ -71,7 +71,7 @@ def test_fig_9a_the_convex_has_an_800_mb_cache_and_still_gains_at_1_mb_requests(
 def test_fig_9b_the_solbourne_writes_slowly_inside_its_300_mb_cache() -> None:
     survey = survey_of("solbourne-5e905")
     assert len(survey.regions) == 2, "the smooth slope is not chopped into false plateaus"
-    assert survey.borders[0].bytes.value == pytest.approx(300 * MB, rel=0.15)
+    assert survey.boundaries[0].bytes.value == pytest.approx(300 * MB, rel=0.15)
     assert reads_over_writes(survey, 0) > 3
 
 

@@ -67,7 +67,7 @@ def scored(
             for work, prediction in zip(works, predictor.predict_all(works), strict=True):
                 result = engine.run(work, seed=seed, limits=LIMITS)
                 assert result.simulated is not None
-                near = predictor.ranges.border_zone(work.unique_bytes) is not None
+                near = predictor.ranges.boundary_zone(work.unique_bytes) is not None
                 found.append((prediction, result.simulated.law_mb_s, near))
     return found
 

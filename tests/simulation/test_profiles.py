@@ -48,14 +48,14 @@ LONG = [
 
 
 @pytest.mark.parametrize(("profile", "seeds"), [*QUICK, *LONG])
-def test_regions_and_borders_are_found(profile: str, seeds: tuple[int, ...]) -> None:
+def test_regions_and_boundaries_are_found(profile: str, seeds: tuple[int, ...]) -> None:
     runs = [surveyed(profile, seed) for seed in seeds]
     right = [run for run in runs if len(run.survey.regions) == run.true_regions]
     assert len(right) >= min(2, len(runs)), [len(run.survey.regions) for run in runs]
     errors = [
-        abs(border.bytes.value / truth - 1)
+        abs(boundary.bytes.value / truth - 1)
         for run in right
-        for border, truth in zip(run.survey.borders, run.true_borders, strict=True)
+        for boundary, truth in zip(run.survey.boundaries, run.true_boundaries, strict=True)
     ]
     assert sum(error > 0.10 for error in errors) <= (len(runs) > 1), errors
     assert all(run.survey.points <= 84 for run in runs)

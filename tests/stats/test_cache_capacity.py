@@ -31,7 +31,7 @@ def looked(
     ]
 
 
-def test_every_reading_past_the_border_measures_what_is_held() -> None:
+def test_every_reading_past_the_boundary_measures_what_is_held() -> None:
     found = held_bytes(looked(count=10**9))
     assert found is not None
     assert found.bytes.value == pytest.approx(HELD, rel=1e-3)
@@ -48,7 +48,7 @@ def test_the_interval_holds_a_size_that_moves_from_point_to_point() -> None:
     assert max(width for width in widths if width is not None) < 0.08
 
 
-def test_a_reading_just_past_the_border_does_not_drag_the_size_down() -> None:
+def test_a_reading_just_past_the_boundary_does_not_drag_the_size_down() -> None:
     """Pages of larger workloads are still there: a tenth too little is found."""
     near = Lookups(HELD * 1.03, 0.90, 2000)
     found = held_bytes([*looked(), near])

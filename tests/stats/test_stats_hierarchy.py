@@ -174,9 +174,9 @@ def test_readings_are_put_on_log_axes_and_weighed_by_both_kinds_of_noise() -> No
 
 
 def explanation(
-    borders: int, evidence: float, cost: float = 0.0, parameters: int = 2
+    boundaries: int, evidence: float, cost: float = 0.0, parameters: int = 2
 ) -> Explanation:
-    return Explanation("x", borders, evidence, parameters, cost, (0.0,))
+    return Explanation("x", boundaries, evidence, parameters, cost, (0.0,))
 
 
 def test_the_criterion_the_noise_and_the_margins_by_hand() -> None:
@@ -192,11 +192,11 @@ def test_the_criterion_the_noise_and_the_margins_by_hand() -> None:
     crowded = noise_of(explanation(0, 0.0, cost=0.5, parameters=40), data, 0.03)
     assert crowded == pytest.approx(math.sqrt((0.5 + 3 * 0.03**2) / 3))
     rivals = [explanation(0, 0.0), explanation(1, -3.9), explanation(2, -16.0)]
-    assert choose(rivals, 4.0).borders == 2
-    assert choose(rivals[:2], 4.0).borders == 0
-    assert choose([rivals[0], explanation(1, -4.1)], 4.0).borders == 1
-    assert choose([explanation(1, -5.0), explanation(2, -12.9)], 4.0).borders == 1
-    assert choose([explanation(1, -5.0), explanation(2, -13.1)], 4.0).borders == 2
+    assert choose(rivals, 4.0).boundaries == 2
+    assert choose(rivals[:2], 4.0).boundaries == 0
+    assert choose([rivals[0], explanation(1, -4.1)], 4.0).boundaries == 1
+    assert choose([explanation(1, -5.0), explanation(2, -12.9)], 4.0).boundaries == 1
+    assert choose([explanation(1, -5.0), explanation(2, -13.1)], 4.0).boundaries == 2
 
 
 def test_parameters_are_counted_by_shape() -> None:
@@ -222,9 +222,9 @@ def test_a_smooth_curve_is_explained_exactly_by_the_one_it_is(
     found = next(rival for rival in rivals if rival.name == name)
     assert found.cost == pytest.approx(0.0, abs=1e-12)
     assert found.ln_time(X, MIDDLE) == pytest.approx(y)
-    assert (found.parameters, found.borders) == (parameters, 0)
+    assert (found.parameters, found.boundaries) == (parameters, 0)
     assert found.bic == pytest.approx(float(bic(found.cost, parameters, 12, prior)))
-    assert choose(rivals, 4.0).borders == 0
+    assert choose(rivals, 4.0).boundaries == 0
     assert [rival.bic for rival in rivals] == sorted(rival.bic for rival in rivals)
 
 
@@ -252,7 +252,7 @@ def test_a_power_is_never_steeper_than_seeks_make() -> None:
     assert all(end <= 0.5 + 1e-9 for end in ends)
 
 
-def test_one_border_is_tried_on_a_grid_and_a_step_only_half_way_between_readings() -> None:
+def test_one_boundary_is_tried_on_a_grid_and_a_step_only_half_way_between_readings() -> None:
     x = np.array([10.0, 11.0, 13.0, 13.0, 16.0])
     data = curve(np.zeros(5), x, centre_low=10.6, centre_high=14.0)
     centres, codes = explanations._single_places(data)
@@ -268,7 +268,7 @@ def test_one_border_is_tried_on_a_grid_and_a_step_only_half_way_between_readings
     assert list(np.bincount(explanations._single_places(few)[1])) == [8, 0, 8]
 
 
-def test_two_borders_are_tried_where_both_leave_a_plateau() -> None:
+def test_two_boundaries_are_tried_where_both_leave_a_plateau() -> None:
     singles = np.array([10.0, 10.6, 11.0, 12.0]), np.array([UNIFORM, SMEARED, STEP, UNIFORM])
     centres, codes = explanations._combined(singles, 2)
     found = {tuple(pair): tuple(shapes) for pair, shapes in zip(centres, codes, strict=True)}
@@ -282,18 +282,18 @@ def test_two_borders_are_tried_where_both_leave_a_plateau() -> None:
     assert (alone.shape, shapes.shape) == ((4, 1), (4, 1))
 
 
-def fits(*borders: tuple[float, float, int]) -> hierarchy.Fits:
+def fits(*boundaries: tuple[float, float, int]) -> hierarchy.Fits:
     """One fit of (ln C, d over a, shape) at a = 1."""
     theta = [0.0, 0.0, 0.0]
-    theta += [math.log(ratio) for _, ratio, _ in borders]
-    theta += [place for place, _, _ in borders] + [math.log(0.1)] * len(borders)
+    theta += [math.log(ratio) for _, ratio, _ in boundaries]
+    theta += [place for place, _, _ in boundaries] + [math.log(0.1)] * len(boundaries)
     return hierarchy.Fits(
-        np.array([[code for _, _, code in borders]]), np.array([theta]), np.zeros(1)
+        np.array([[code for _, _, code in boundaries]]), np.array([theta]), np.zeros(1)
     )
 
 
 @pytest.mark.parametrize(
-    ("borders", "scale", "worthy"),
+    ("boundaries", "scale", "worthy"),
     [
         ([(12.0, 0.26, STEP)], 0.01, True),
         ([(12.0, 0.24, STEP)], 0.01, False),
@@ -310,15 +310,15 @@ def fits(*borders: tuple[float, float, int]) -> hierarchy.Fits:
         ([(14.0, 0.38, UNIFORM)], 0.01, False),
     ],
 )
-def test_a_border_needs_a_quarter_four_sigmas_and_a_plateau_of_two_readings_either_side(
-    borders: list[tuple[float, float, int]], scale: float, worthy: bool
+def test_a_boundary_needs_a_quarter_four_sigmas_and_a_plateau_of_two_readings_either_side(
+    boundaries: list[tuple[float, float, int]], scale: float, worthy: bool
 ) -> None:
     """ln 1.25 is 0.223; a uniform boundary at 14 has missed 1 - 1/e of its requests at 15."""
     data = curve(np.zeros(11), np.linspace(10.0, 15.0, 11))
-    assert explanations._worthy(fits(*borders), data, scale) == [worthy]
+    assert explanations._worthy(fits(*boundaries), data, scale) == [worthy]
 
 
-def test_borders_are_put_in_order_with_what_belongs_to_them() -> None:
+def test_boundaries_are_put_in_order_with_what_belongs_to_them() -> None:
     mixed = fits((13.0, 0.5, STEP), (11.0, 2.0, SMEARED))
     mixed.theta[0, 7:] = [-1.0, -2.0]
     found = explanations._sorted_levels(mixed)
@@ -348,16 +348,18 @@ def test_the_second_look_has_the_scale_that_the_first_one_showed() -> None:
 
 
 @pytest.mark.parametrize(("count", "most"), [(4, 0), (5, 1), (6, 1), (7, 2), (8, 2), (9, 3)])
-def test_a_border_costs_two_readings_and_three_are_left_for_the_rest(count: int, most: int) -> None:
+def test_a_boundary_costs_two_readings_and_three_are_left_for_the_rest(
+    count: int, most: int
+) -> None:
     """Levels of two readings each, the first of more: as many as could be told apart."""
     level = np.maximum(np.arange(count) - count % 2, 0) // 2
     x = np.log(1e6) + 1.5 * np.arange(count)
     data, prior = readings_of(np.exp(x), np.exp(-1.5 * level), None)
     rivals, _ = explanations.explain(data, prior)
-    assert max(rival.borders for rival in rivals) == most
+    assert max(rival.boundaries for rival in rivals) == most
 
 
-def test_three_borders_are_tried_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_boundaries_are_tried_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: set[int] = set()
 
     def refined(
@@ -387,7 +389,7 @@ def test_refining_finds_its_way_from_far_off(off: float, steeper: float) -> None
 
 
 @pytest.mark.parametrize(
-    ("borders", "worthy"),
+    ("boundaries", "worthy"),
     [
         ([(12.0, 9.0, STEP), (12.65, 9.0, STEP)], True),
         ([(12.0, 9.0, STEP), (12.63, 9.0, STEP)], False),
@@ -398,11 +400,11 @@ def test_refining_finds_its_way_from_far_off(off: float, steeper: float) -> None
     ],
 )
 def test_a_plateau_is_a_factor_of_two_wide_less_a_twentieth(
-    borders: list[tuple[float, float, int]], worthy: bool
+    boundaries: list[tuple[float, float, int]], worthy: bool
 ) -> None:
     """Ln 1.9 is 0.642, however many readings lie there."""
     data = curve(np.zeros(501), np.linspace(10.0, 15.0, 501))
-    assert explanations._worthy(fits(*borders), data, 0.01) == [worthy]
+    assert explanations._worthy(fits(*boundaries), data, 0.01) == [worthy]
 
 
 @pytest.mark.parametrize(
@@ -434,7 +436,7 @@ def test_a_slope_is_held_down_by_its_penalty() -> None:
     assert explanations._polynomial(curve(0.1 * x, x), 1, 10.0) == pytest.approx([0.0, 0.05])
 
 
-def test_a_third_border_is_tried_at_every_place_beside_the_two() -> None:
+def test_a_third_boundary_is_tried_at_every_place_beside_the_two() -> None:
     two = fits((11.0, 1.0, STEP), (13.0, 1.0, SMEARED))
     pair = hierarchy.Fits(
         np.repeat(two.codes, 2, axis=0), np.repeat(two.theta, 2, axis=0), np.zeros(2)
@@ -444,7 +446,7 @@ def test_a_third_border_is_tried_at_every_place_beside_the_two() -> None:
     assert codes.tolist() == [[STEP, SMEARED, UNIFORM], [STEP, SMEARED, STEP]] * 2
 
 
-def test_polishing_tries_each_border_in_each_shape_where_it_is_and_to_either_side(
+def test_polishing_tries_each_boundary_in_each_shape_where_it_is_and_to_either_side(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tried: list[hierarchy.Fits] = []

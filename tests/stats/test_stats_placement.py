@@ -37,7 +37,7 @@ def information(theta: np.ndarray, data: CurveReadings) -> np.ndarray:
     return np.asarray(told + np.diag([1 / sd**2 for sd in priors]))
 
 
-def test_a_readings_gain_is_the_fall_of_the_borders_variance_when_it_is_added() -> None:
+def test_a_readings_gain_is_the_fall_of_the_boundaries_variance_when_it_is_added() -> None:
     data, candidates = curve(), np.log([2e6, 4e6, 3e7, 7e7, 5e8])
     sd = np.sqrt(np.diag(np.linalg.inv(information(THETA, data))))[5:7]
     wanted = np.zeros(5)
@@ -52,7 +52,7 @@ def test_a_readings_gain_is_the_fall_of_the_borders_variance_when_it_is_added() 
             for at in range(5):
                 added = known + np.outer(lean[:, at], lean[:, at]) / NOISE**2
                 wanted[at] += before - np.diag(np.linalg.inv(added))[5:7].sum()
-    assert placement._border_gain(BEST, data, NOISE, candidates) == pytest.approx(wanted)
+    assert placement._boundary_gain(BEST, data, NOISE, candidates) == pytest.approx(wanted)
 
 
 def test_where_nobody_disagrees_the_emptiest_place_wins_and_a_rival_draws_readings() -> None:
@@ -140,7 +140,7 @@ def test_a_steps_refits_begin_in_its_gap_and_the_two_on_either_side(
     assert all(np.delete(start - itself, 4) == pytest.approx(0.0) for start in others)
 
 
-def test_a_smooth_borders_refits_begin_on_either_side_of_it() -> None:
+def test_a_smooth_boundaries_refits_begin_on_either_side_of_it() -> None:
     data = curve()
     itself, *others = resampling._starts(BEST, data)
     moved = [np.round(start - itself, 9) for start in others if start[6] != itself[6]]

@@ -13,8 +13,8 @@ from leadline.studies.hit_ratio import (
     _looked_up,
     _moving,
     always_held,
-    border_by_lookups,
-    counted_border,
+    boundary_by_lookups,
+    counted_boundary,
     disturbances,
     miss_readings,
     missed_frac,
@@ -44,18 +44,18 @@ def only_fetched(held: float = HELD, read_ahead: float = 3.3) -> list[Measuremen
 
 
 def test_lookups_tell_the_size_however_slow_or_fast_the_points_were() -> None:
-    found = counted_border(looked_up(), seed=1)
+    found = counted_boundary(looked_up(), seed=1)
     assert found is not None
     assert found.by == "lookups"
-    assert found.border.bytes.value == pytest.approx(HELD, rel=0.01)
-    assert found.border.time_ratio == 1.0
+    assert found.boundary.bytes.value == pytest.approx(HELD, rel=0.01)
+    assert found.boundary.time_ratio == 1.0
 
 
 def test_fetched_bytes_tell_it_with_read_ahead_among_them() -> None:
-    found = counted_border(only_fetched(), seed=1)
+    found = counted_boundary(only_fetched(), seed=1)
     assert found is not None
     assert found.by == "device"
-    assert found.border.bytes.value == pytest.approx(HELD, rel=0.03)
+    assert found.boundary.bytes.value == pytest.approx(HELD, rel=0.03)
 
 
 def test_what_is_fetched_ahead_is_no_disturbance_of_the_share() -> None:
@@ -64,10 +64,10 @@ def test_what_is_fetched_ahead_is_no_disturbance_of_the_share() -> None:
 
 
 def test_no_cache_is_larger_than_its_memory() -> None:
-    found = counted_border(looked_up(), seed=1, memory_bytes=650 * MIB)
+    found = counted_boundary(looked_up(), seed=1, memory_bytes=650 * MIB)
     assert found is not None
-    assert found.border.bytes.value == 650 * MIB
-    assert found.border.bytes.high == 650 * MIB
+    assert found.boundary.bytes.value == 650 * MIB
+    assert found.boundary.bytes.high == 650 * MIB
 
 
 def test_a_size_without_an_end_stays_without_it_within_the_memory() -> None:
@@ -86,22 +86,22 @@ def test_bytes_that_are_fetched_alike_everywhere_show_no_end() -> None:
     alike = [
         mixed_point(place * MIB, fetched=0.5, order=order) for order, place in enumerate(PLACES)
     ]
-    assert counted_border(alike, seed=1) is None
+    assert counted_boundary(alike, seed=1) is None
 
 
 def test_lookups_of_half_of_the_points_are_too_few_to_count_by() -> None:
     looked = looked_up()
     unlooked = [mixed_point(place * MIB, order=20 + order) for order, place in enumerate(PLACES)]
-    assert counted_border([*looked, *unlooked], seed=1) is None
-    assert counted_border([*looked, *unlooked[1:]], seed=1) is not None
+    assert counted_boundary([*looked, *unlooked], seed=1) is None
+    assert counted_boundary([*looked, *unlooked[1:]], seed=1) is not None
 
 
 def test_nothing_is_counted_of_direct_or_uncounted_requests() -> None:
     direct = [
         mixed_point(place * MIB, fetched=1.0 - 0.5 * (place < 600), direct=True) for place in PLACES
     ]
-    assert counted_border(direct, seed=1) is None
-    assert counted_border([mixed_point(place * MIB) for place in PLACES], seed=1) is None
+    assert counted_boundary(direct, seed=1) is None
+    assert counted_boundary([mixed_point(place * MIB) for place in PLACES], seed=1) is None
 
 
 def test_points_that_are_not_admissible_say_nothing() -> None:
@@ -111,12 +111,12 @@ def test_points_that_are_not_admissible_say_nothing() -> None:
         for place in PLACES
         for _ in range(10)
     ]
-    found = counted_border([*looked_up(), *bad], seed=1)
+    found = counted_boundary([*looked_up(), *bad], seed=1)
     assert found is not None
-    assert found.border.bytes.value == pytest.approx(HELD, rel=0.01)
-    alone = counted_border(bad, seed=1)
+    assert found.boundary.bytes.value == pytest.approx(HELD, rel=0.01)
+    alone = counted_boundary(bad, seed=1)
     assert alone is not None, "better than nothing"
-    assert alone.border.bytes.value == pytest.approx(300 * MIB, rel=0.01)
+    assert alone.boundary.bytes.value == pytest.approx(300 * MIB, rel=0.01)
 
 
 def test_lookups_of_requests_of_many_sizes_count_as_fewer() -> None:
@@ -130,9 +130,9 @@ def test_lookups_of_requests_of_many_sizes_count_as_fewer() -> None:
         assert lookups.count == pytest.approx(effective)
 
 
-def test_a_border_with_nothing_measured_before_it_is_none() -> None:
-    assert border_by_lookups(looked_up(), memory_bytes=100 * MIB) is not None
-    assert border_by_lookups(looked_up(), memory_bytes=50 * MIB) is None
+def test_a_boundary_with_nothing_measured_before_it_is_none() -> None:
+    assert boundary_by_lookups(looked_up(), memory_bytes=100 * MIB) is not None
+    assert boundary_by_lookups(looked_up(), memory_bytes=50 * MIB) is None
 
 
 def test_more_readings_go_where_half_of_the_reads_hit_until_enough_are_there() -> None:
@@ -187,7 +187,7 @@ def test_six_places_show_what_is_held_by_bytes_fetched(
         mixed_point(place * MIB, fetched=max(0.0, 1 - HELD / (place * MIB)), order=order)
         for order, place in enumerate(places)
     ]
-    assert (counted_border(points, seed=1) is not None) == found
+    assert (counted_boundary(points, seed=1) is not None) == found
 
 
 @pytest.mark.parametrize(("count", "by"), [(20, "lookups"), (19, "device")])
@@ -202,7 +202,7 @@ def test_twenty_lookups_tell_a_share(count: int, by: str) -> None:
         )
         for point in looked_up()
     ]
-    found = counted_border(points, seed=1)
+    found = counted_boundary(points, seed=1)
     assert found is not None
     assert found.by == by
 
@@ -231,13 +231,13 @@ def test_how_much_longer_a_byte_takes_beyond_is_told_by_points_on_both_sides(by:
         )
         for point in (looked_up() if by == "lookups" else only_fetched())
     ]
-    found = counted_border(points, seed=1)
+    found = counted_boundary(points, seed=1)
     assert found is not None
     assert found.by == by
-    assert found.border.time_ratio == pytest.approx(4.0)
+    assert found.boundary.time_ratio == pytest.approx(4.0)
 
 
 def test_what_the_device_counts_is_no_larger_than_the_memory_either() -> None:
-    found = counted_border(only_fetched(), seed=1, memory_bytes=600 * MIB)
+    found = counted_boundary(only_fetched(), seed=1, memory_bytes=600 * MIB)
     assert found is not None
-    assert found.border.bytes.value == 600 * MIB
+    assert found.boundary.bytes.value == 600 * MIB

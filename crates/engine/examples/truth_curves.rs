@@ -38,20 +38,20 @@ fn focal(unique_bytes: f64) -> Workload {
 fn print_system(system: &SimulatedSystem) {
     println!("\n{}: {}", system.meta.name, system.meta.title);
     let rate = |workload: &Workload| truth::expected_throughput_mb_s(system, workload, 0, 0);
-    let borders = truth::borders(system);
-    let last = borders.last().map_or(1e9, |border| border.bytes);
-    let first = borders.first().map_or(1e8, |border| border.bytes);
+    let boundaries = truth::boundaries(system);
+    let last = boundaries.last().map_or(1e9, |boundary| boundary.bytes);
+    let first = boundaries.first().map_or(1e8, |boundary| boundary.bytes);
     let (low, high) =
         (first / 10.0, system.survey.unique_bytes_max.map_or(last * 6.0, |b| b as f64));
-    for border in &borders {
-        println!("  boundary at {:.1} MB: {}", border.bytes / 1e6, border.what);
+    for boundary in &boundaries {
+        println!("  boundary at {:.1} MB: {}", boundary.bytes / 1e6, boundary.what);
     }
     for point in 0..POINTS {
         let bytes = low * (high / low).powf(f64::from(point) / f64::from(POINTS - 1));
         println!("  U {:>10.2} MB  {:>9.3} MB/s", bytes / 1e6, rate(&focal(bytes)));
     }
     let mut edges = vec![first / 10.0];
-    edges.extend(borders.iter().map(|border| border.bytes));
+    edges.extend(boundaries.iter().map(|boundary| boundary.bytes));
     edges.push(high);
     for pair in edges.windows(2) {
         print_family(&focal((pair[0] * pair[1]).sqrt()), &rate);

@@ -99,9 +99,9 @@ mod _engine {
 
     /// Boundaries of a simulated system in `unique_bytes`, as (bytes, what ends there).
     #[pyfunction]
-    fn simulated_borders(system_json: &str) -> PyResult<Vec<(f64, String)>> {
-        let borders = truth::borders(&system_of(system_json)?);
-        Ok(borders.into_iter().map(|border| (border.bytes, border.what)).collect())
+    fn simulated_boundaries(system_json: &str) -> PyResult<Vec<(f64, String)>> {
+        let boundaries = truth::boundaries(&system_of(system_json)?);
+        Ok(boundaries.into_iter().map(|boundary| (boundary.bytes, boundary.what)).collect())
     }
 
     /// Raises ValueError with the reason when a simulated system makes no sense.

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hierarchy_has_one_to_three_borders() {
+    fn a_hierarchy_has_one_to_three_boundaries() {
         for levels in 0..=4 {
             let theta = vec![0.0; parameters(levels)];
             let found = ln_time(&X, MIDDLE, levels, &vec![Step; levels], &theta);

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn misses_far_from_a_border_are_none_or_all() {
+    fn misses_far_from_a_boundary_are_none_or_all() {
         for shape in [Shape::Uniform, Shape::Step, Shape::Smeared] {
             assert_eq!(
                 shape.miss(-800.0, 50.0),

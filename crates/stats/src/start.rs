@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_faster_beyond_a_border_is_dropped() {
+    fn what_would_be_faster_beyond_a_boundary_is_dropped() {
         let data = curve(|x| x.iter().map(|x| 13.0 - x).collect());
         let nothing = (vec![], Fits::default());
         assert_eq!(started(&data, &[17.0], &[Shape::Uniform]), nothing);

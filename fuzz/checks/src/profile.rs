@@ -23,8 +23,8 @@ fn law(system: &SimulatedSystem) {
     let written = serde_json::to_value(system).expect("a system can be written");
     let read = SimulatedSystem::from_value(&written).expect("a written system can be read");
     assert_eq!(*system, read, "{written}");
-    for border in truth::borders(system) {
-        assert!(border.bytes.is_finite() && border.bytes > 0.0, "{border:?}");
+    for boundary in truth::boundaries(system) {
+        assert!(boundary.bytes.is_finite() && boundary.bytes > 0.0, "{boundary:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal
 
 from leadline.api.frames import bytes_of, maybe, seconds_of, workload_of
@@ -71,7 +71,7 @@ def measure(
     asked = MeasurementAsked(
         workloads=tuple(
             plan_workload(work, access, arrivals=due, seconds=seconds_of(seconds), runs=runs)
-            for work in _read(workloads)
+            for work in [workload_of(each) for each in workloads]
         ),
         seed=seed,
         accuracy=accuracy,
@@ -84,7 +84,3 @@ def measure(
     with open_store(store) as kept:
         found = conduct(study, kept, Listener(say, progress), resume=resume)
     return StoredStudy(MEASUREMENT.kind, found, store)
-
-
-def _read(workloads: Sequence[Workload | str]) -> list[Workload]:
-    return [workload_of(each) for each in workloads]

@@ -19,7 +19,7 @@ _BRAILLE = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 def level_lines(
     readings: Sequence[CurvePoint],
-    borders_bytes: Sequence[float],
+    boundaries_bytes: Sequence[float],
     width: int,
     *,
     plain: bool = False,
@@ -29,7 +29,7 @@ def level_lines(
 
     Args:
         readings: of the curve, in any order.
-        borders_bytes: drawn as rules and named under the axis.
+        boundaries_bytes: drawn as rules and named under the axis.
         width: in columns.
         plain: ASCII alone.
         what: which throughput, for the title.
@@ -49,7 +49,7 @@ def level_lines(
     places = [point.x for point in points]
     xs = _unit([math.log(x) for x in places])
     ys = _unit([math.log(rate) for rate in rates]) if log else [r / max(rates) for r in rates]
-    rule = [_column(places, border, columns) for border in borders_bytes]
+    rule = [_column(places, boundary, columns) for boundary in boundaries_bytes]
     grid = _plain_grid(xs, ys, columns, rule) if plain else _braille_grid(xs, ys, columns, rule)
     edge = "|" if plain else "\N{BOX DRAWINGS LIGHT VERTICAL}"
     labels = [ticks[0], *[""] * (ROWS - 2), ticks[1]]
@@ -58,7 +58,7 @@ def level_lines(
     title = f"throughput{of}{' (log scale)' if log else ''} against the working set (log scale)"
     if len(title) > columns:
         title = f"by working set{', log' if log else ''}"
-    below = _x_labels(places, borders_bytes, columns)
+    below = _x_labels(places, boundaries_bytes, columns)
     return [" " * margin + title, *lines, " " * margin + below]
 
 
@@ -114,10 +114,10 @@ def _braille_grid(
     ]
 
 
-def _x_labels(places: Sequence[float], borders: Sequence[float], columns: int) -> str:
+def _x_labels(places: Sequence[float], boundaries: Sequence[float], columns: int) -> str:
     """Put the ends of the axis and the boundaries under it, leaving out what would run together."""
     line = [" "] * columns
-    for x_bytes in (min(places), max(places), *borders):
+    for x_bytes in (min(places), max(places), *boundaries):
         label = format_bytes(x_bytes)
         at = _column(places, x_bytes, columns) - len(label) // 2
         at = min(columns - len(label), max(0, at))

@@ -122,8 +122,8 @@ def _inside(at: float, curve: Curve) -> bool:
     return min(xs) <= at <= max(xs)
 
 
-def border_marks(
-    borders: Sequence[tuple[Interval, str, str]],
+def boundary_marks(
+    boundaries: Sequence[tuple[Interval, str, str]],
     x: alt.X,
     title: str,
     *,
@@ -133,7 +133,7 @@ def border_marks(
     """Draw places on the x axis with their intervals.
 
     Args:
-        borders: each with its label, and what it says when it is pointed at.
+        boundaries: each with its label, and what it says when it is pointed at.
         x: the axis.
         title: of what it says.
         label_y: where each label stands.
@@ -148,7 +148,7 @@ def border_marks(
             "label": label,
             "words": words,
         }
-        for at, label, words in borders
+        for at, label, words in boundaries
     ]
     if not rows:
         return []
@@ -156,15 +156,15 @@ def border_marks(
     chart = alt.Chart(values(rows))
     labels = [
         alt.Chart(values([row]))
-        .mark_text(style="border-label", align="left", dx=6, baseline="top")
+        .mark_text(style="boundary-label", align="left", dx=6, baseline="top")
         .encode(x=x, y=alt.YValue(label_y(index)), text=alt.Text("label:N"))
         for index, row in enumerate(rows if labelled else ())
     ]
     return [
-        chart.mark_rect(style="border-band").encode(
+        chart.mark_rect(style="boundary-band").encode(
             x=on_field(x, "low"), x2=alt.X2("high:Q"), tooltip=tip
         ),
-        chart.mark_rule(style="border").encode(x=x, tooltip=tip),
+        chart.mark_rule(style="boundary").encode(x=x, tooltip=tip),
         *labels,
     ]
 

@@ -87,7 +87,7 @@ const leadlineWhatIf = (() => {
   });
 
   const warningsAt = (bytes) => {
-    const zone = asked.border_zones.find((each) => within(bytes, each));
+    const zone = asked.boundary_zones.find((each) => within(bytes, each));
     return zone === undefined ? [] : [
       `region boundary: unique_bytes=${sayBytes(bytes)} lies between two levels ` +
       `(${sayBytes(zone[0])} to ${sayBytes(zone[1])}), where errors are largest`,

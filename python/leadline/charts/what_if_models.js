@@ -84,9 +84,9 @@ const leadlineModels = (() => {
     return (workload) => {
       const bytes = workload.unique_bytes, region = regionOf(bytes);
       let { lnMbS, variance } = readRegion(model, region, workload);
-      for (const zone of model.border_zones)
+      for (const zone of model.boundary_zones)
         if (zone.low_bytes <= bytes && bytes <= zone.high_bytes)
-          variance += square(model.border * disagreement(zone, workload));
+          variance += square(model.boundary * disagreement(zone, workload));
       return { lnMbS, lnSd: Math.sqrt(variance), noiseLnSd: region.noise_ln_sd };
     };
   };
@@ -117,7 +117,7 @@ const leadlineModels = (() => {
 
   // ---- time per request: leadline/models/operation_time.py -------------------------------------
 
-  const PLACE = 11, BORDER = 3, SIZE_REFERENCE_BYTES = 32768;
+  const PLACE = 11, BOUNDARY = 3, SIZE_REFERENCE_BYTES = 32768;
   const expit = (value) => 1 / (1 + Math.exp(-value));
 
   // The workload as the formula takes it; a request is never larger than the working set.
@@ -186,8 +186,8 @@ const leadlineModels = (() => {
     const reached = share * Math.exp(t[9] * distance) * e;
     let miss = 1;
     if (place > 0) {
-      const at = PLACE * (model.smeared.length + 1) + BORDER * (place - 1);
-      const past = missPast(request, model.theta.slice(at, at + BORDER),
+      const at = PLACE * (model.smeared.length + 1) + BOUNDARY * (place - 1);
+      const past = missPast(request, model.theta.slice(at, at + BOUNDARY),
         model.smeared[place - 1], added);
       miss = past.miss;
       slope[at] += reached * work * past.byCentre;

@@ -30,7 +30,7 @@ from leadline.models.gaussian_process import (
     widening,
 )
 from leadline.models.model import Expected, Floats, PredictionRefused, Sample, sample_of
-from leadline.models.operation_time import BORDER, PLACE, OperationTime, Requests
+from leadline.models.operation_time import BOUNDARY, PLACE, OperationTime, Requests
 from leadline.record import Measurement, Survey, Workload
 
 STARTS = 4
@@ -51,7 +51,7 @@ changes with unique_bytes within a level is known to be rare."""
 _LN_UNIT = 4.5
 """Prior mean of ln u over the reference size: a stripe unit beyond what is surveyed, no effect."""
 _LN_WIDTH = float(np.log(0.1))
-_BORDER_SD = (0.7, 0.5)
+_BOUNDARY_SD = (0.7, 0.5)
 """Prior sd of ln width and of what writes add to ln C: a limit of dirty data may hold writes back
 long before the cache is full."""
 
@@ -213,8 +213,8 @@ def joint_of_survey(survey: Survey, points: Sequence[Measurement]) -> JointModel
             f"the survey of {survey.start.system} has no points yet, so there is nothing to "
             f"predict from; finish it: leadline survey {survey.start.target} --resume"
         )
-    borders = [border.bytes for border in survey.borders]
-    return fit_joint(sample_of(points, borders, survey.start.facts.get("cpu_count")))
+    boundaries = [boundary.bytes for boundary in survey.boundaries]
+    return fit_joint(sample_of(points, boundaries, survey.start.facts.get("cpu_count")))
 
 
 def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
@@ -225,7 +225,7 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
         earlier: a model of fewer readings of the same system: where to start from.
 
     """
-    if earlier is not None and len(earlier.mean.smeared) == len(sample.borders):
+    if earlier is not None and len(earlier.mean.smeared) == len(sample.boundaries):
         mean, prior = earlier.mean, _prior(sample, earlier.mean)
         theta = earlier.theta
     else:
@@ -292,7 +292,7 @@ def _first_fit(sample: Sample) -> tuple[OperationTime, _Prior, Floats]:
     whitened = np.eye(len(sample.workloads)) * max(2 * sample.noise.overall_ln_sd, 0.06)
     reference = float(np.mean(Requests.of(sample.workloads).ln_unique))
     best: tuple[float, OperationTime, _Prior, Floats] | None = None
-    for smeared in itertools.product((True, False), repeat=len(sample.borders)):
+    for smeared in itertools.product((True, False), repeat=len(sample.boundaries)):
         mean = OperationTime(smeared, reference)
         prior = _prior(sample, mean)
         for _ in range(STARTS):
@@ -309,15 +309,15 @@ def _prior(sample: Sample, mean: OperationTime) -> _Prior:
     size = np.log([workload.size_mean for workload in sample.workloads])
     ln_seconds = float(np.median(size - np.log(1e6) - sample.ln_mb_s))
     centre, sd = np.zeros(mean.parameters), np.ones(mean.parameters)
-    for place in range(len(sample.borders) + 1):
+    for place in range(len(sample.boundaries) + 1):
         at = PLACE * place
         centre[at], centre[at + 1], centre[at + 2] = ln_seconds - 0.7, -0.3, ln_seconds - 0.7
         centre[at + PLACE - 1] = _LN_UNIT
         sd[at : at + PLACE] = _PLACE_SD
-    for index, (ln_bytes, ln_sd) in enumerate(sample.borders):
-        at = mean.border(index)
-        centre[at : at + BORDER] = (ln_bytes, _LN_WIDTH, 0.0)
-        sd[at : at + BORDER] = (ln_sd, *_BORDER_SD)
+    for index, (ln_bytes, ln_sd) in enumerate(sample.boundaries):
+        at = mean.boundary(index)
+        centre[at : at + BOUNDARY] = (ln_bytes, _LN_WIDTH, 0.0)
+        sd[at : at + BOUNDARY] = (ln_sd, *_BOUNDARY_SD)
     return _Prior(centre, sd)
 
 

@@ -85,9 +85,9 @@ def _between(ends: tuple[float, float], place: float) -> float:
 
 BATCH = 6
 """Points between two fits."""
-BORDER_SHARE = 0.25
+BOUNDARY_SHARE = 0.25
 """Of a batch, rounded: two points of six are at boundaries."""
-BORDER_ZONE = (0.7, 1.8)
+BOUNDARY_ZONE = (0.7, 1.8)
 """Factors of a boundary between which candidates count as at it."""
 CANDIDATES = 256
 _COST_SCALE = 0.25
@@ -117,13 +117,13 @@ def next_points(
 
     """
     free = spread_out(box, CANDIDATES, seed)
-    near = _near_borders(model, box, seed)
+    near = _near_boundaries(model, box, seed)
     helped = spread_out(box, CANDIDATES, seed + 1)
     candidates = free + near
     covariance = model.covariance(candidates + helped)
     noise = model.noise_at(candidates) ** 2
     seconds = _seconds(candidates, points)
-    forced = round(count * BORDER_SHARE) if near else 0
+    forced = round(count * BOUNDARY_SHARE) if near else 0
     open_ = np.ones(len(candidates), dtype=bool)
     chosen: list[Workload] = []
     for step in range(count):
@@ -149,13 +149,13 @@ def enough(model: JointModel, box: Box, seed: int) -> bool:
     return bool(median <= MEDIAN_SIGMAS_ENOUGH and p90 <= P90_SIGMAS_ENOUGH)
 
 
-def _near_borders(model: JointModel, box: Box, seed: int) -> list[Workload]:
+def _near_boundaries(model: JointModel, box: Box, seed: int) -> list[Workload]:
     """Return candidates in the zone of each boundary that lies inside the box."""
     found: list[Workload] = []
-    for index, (ln_bytes, _) in enumerate(model.sample.borders):
-        border = float(np.exp(ln_bytes))
-        low = max(BORDER_ZONE[0] * border, box.unique_bytes[0])
-        high = min(BORDER_ZONE[1] * border, box.unique_bytes[1])
+    for index, (ln_bytes, _) in enumerate(model.sample.boundaries):
+        boundary = float(np.exp(ln_bytes))
+        low = max(BOUNDARY_ZONE[0] * boundary, box.unique_bytes[0])
+        high = min(BOUNDARY_ZONE[1] * boundary, box.unique_bytes[1])
         if low < high:
             zone = replace(box, unique_bytes=(low, high))
             found += spread_out(zone, CANDIDATES // 4, seed + 2 + index)

@@ -53,7 +53,7 @@ class Model(Protocol):
 
 # Readings brought together for fitting: what was measured, how noisy, and where levels end.
 
-BORDER_LN_SD_MIN = 0.05
+BOUNDARY_LN_SD_MIN = 0.05
 """A boundary is never taken for better known: the fit moves it as all readings want it."""
 REGION_DF = 3.0
 """Replicates a region needs until its own noise counts as much as the whole system's."""
@@ -88,7 +88,7 @@ class Sample:
     noise_weight: Floats
     """Variance of each reading relative to the common noise's."""
     noise: RegionNoise
-    borders: tuple[tuple[float, float], ...]
+    boundaries: tuple[tuple[float, float], ...]
     """ln bytes of each boundary, and its sd."""
     scattered: tuple[bool, ...] = ()
     """Whether each reading was chosen anywhere among all, not along a curve; empty says: all."""
@@ -106,13 +106,13 @@ class Sample:
 
 
 def sample_of(
-    points: Sequence[Measurement], borders: Sequence[Interval], processors: float | None = None
+    points: Sequence[Measurement], boundaries: Sequence[Interval], processors: float | None = None
 ) -> Sample:
     """Bring measurements together.
 
     Args:
         points: of one system; those not valid are left out while others are there.
-        borders: bytes at which levels end, as fitted.
+        boundaries: bytes at which levels end, as fitted.
         processors: of the machine, where they are known: a reading during which others had more
             of them than usual, or less, counts less.
 
@@ -123,7 +123,7 @@ def sample_of(
     usable = [point for point in points if point.result.admissible] or list(points)
     if not usable:
         raise ValueError("a model needs measurements")
-    edges = tuple(border.value for border in borders)
+    edges = tuple(boundary.value for boundary in boundaries)
     noise = _noise(usable, edges)
     workloads = tuple(point.workload for point in usable)
     within = np.array([_own_sd(point.result.throughput_mb_s) for point in usable])
@@ -136,7 +136,9 @@ def sample_of(
         ln_mb_s=np.log([max(point.result.throughput_mb_s.value, 1e-6) for point in usable]),
         noise_weight=weight,
         noise=noise,
-        borders=tuple((float(np.log(border.value)), _ln_sd(border)) for border in borders),
+        boundaries=tuple(
+            (float(np.log(boundary.value)), _ln_sd(boundary)) for boundary in boundaries
+        ),
         scattered=tuple(point.stage == "learning" for point in usable),
     )
 
@@ -173,7 +175,7 @@ def _noise(points: Sequence[Measurement], edges: tuple[float, ...]) -> RegionNoi
     return RegionNoise(overall, edges, tuple(float(weight) for weight in weights))
 
 
-def _ln_sd(border: Interval) -> float:
-    if border.low is None or border.high is None or border.low <= 0:
+def _ln_sd(boundary: Interval) -> float:
+    if boundary.low is None or boundary.high is None or boundary.low <= 0:
         return 0.2
-    return max(float(np.log(border.high / border.low)) / 3.92, BORDER_LN_SD_MIN)
+    return max(float(np.log(boundary.high / boundary.low)) / 3.92, BOUNDARY_LN_SD_MIN)

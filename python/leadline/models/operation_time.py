@@ -35,7 +35,7 @@ from leadline.record import Workload
 PLACE = 11
 """Parameters of a place: ln A, ln B - ln A and ln C of reads; what writes add to each; logit of
 half of g, what writes add to it, ln(p - 1), s, ln of u over the reference size."""
-BORDER = 3
+BOUNDARY = 3
 """Parameters of a boundary: ln C, ln width, what writes add to ln C."""
 SIZE_REFERENCE_BYTES = 32768.0
 """C is stated for a request of this size."""
@@ -99,21 +99,21 @@ class OperationTime:
     @property
     def parameters(self) -> int:
         """Length of the parameter vector: places first, then boundaries."""
-        return PLACE * (len(self.smeared) + 1) + BORDER * len(self.smeared)
+        return PLACE * (len(self.smeared) + 1) + BOUNDARY * len(self.smeared)
 
-    def border(self, index: int) -> int:
+    def boundary(self, index: int) -> int:
         """Where the parameters of a boundary begin."""
-        return PLACE * (len(self.smeared) + 1) + BORDER * index
+        return PLACE * (len(self.smeared) + 1) + BOUNDARY * index
 
     def ln_mb_s(self, requests: Requests, theta: Floats) -> tuple[Floats, Floats]:
         """Return ln throughput (workloads,) and its Jacobian (workloads, parameters)."""
-        at_place = theta[: self.border(0)].reshape(-1, PLACE).T[:, :, None, None]
-        at_border = theta[self.border(0) :].reshape(-1, BORDER).T[:, :, None, None]
+        at_place = theta[: self.boundary(0)].reshape(-1, PLACE).T[:, :, None, None]
+        at_boundary = theta[self.boundary(0) :].reshape(-1, BOUNDARY).T[:, :, None, None]
         work = _Work.of(requests, at_place)
         distance = requests.ln_unique - self.ln_unique_reference
         e, by_queued, by_power = _stretch(requests.ln_outstanding, work.busy, at_place[8])
         common = requests.share * np.exp(at_place[9] * distance) * e
-        miss, miss_slopes = self._miss(requests, at_border)
+        miss, miss_slopes = self._miss(requests, at_boundary)
         asked = common * np.concatenate([np.ones_like(common[:1]), miss])
         spent = asked * work.seconds
         ln_gain = spent * by_queued * (work.busy.gain_by_gain + work.busy.units_by_gain)
@@ -128,8 +128,8 @@ class OperationTime:
                 (spent * by_queued - asked * work.transfer) * work.busy.units_by_unit,
             ]
         )
-        by_border = _by_border(common[1:] * work.seconds[1:], miss_slopes)
-        jacobian = np.concatenate([_by_place(slopes), by_border])
+        by_boundary = _by_boundary(common[1:] * work.seconds[1:], miss_slopes)
+        jacobian = np.concatenate([_by_place(slopes), by_boundary])
         seconds = spent.sum(axis=(0, 1))
         return requests.ln_size - np.log(seconds) - _LN_MB, -(jacobian / seconds).T
 
@@ -160,11 +160,11 @@ def _by_place(slopes: Floats) -> Floats:
     return np.concatenate(of_a_place.transpose(1, 0, 2))
 
 
-def _by_border(seconds: Floats, miss_slopes: tuple[Floats, Floats]) -> Floats:
+def _by_boundary(seconds: Floats, miss_slopes: tuple[Floats, Floats]) -> Floats:
     """Derivatives by each parameter of each boundary; a miss costs what the next place takes."""
     by_centre, by_width = (seconds * slope for slope in miss_slopes)
-    of_a_border = np.stack([by_centre.sum(axis=1), by_width.sum(axis=1), by_centre[:, 1]], axis=1)
-    return of_a_border.reshape(BORDER * len(seconds), seconds.shape[-1])
+    of_a_boundary = np.stack([by_centre.sum(axis=1), by_width.sum(axis=1), by_centre[:, 1]], axis=1)
+    return of_a_boundary.reshape(BOUNDARY * len(seconds), seconds.shape[-1])
 
 
 @dataclass(frozen=True)

@@ -299,7 +299,7 @@ class Predictor:
             raise PredictionRefused(self._refusal(self.ranges.outside(surveyed)[0]))
         if beyond:
             findings.append(Finding.of("extrapolated", beyond="; ".join(beyond)))
-        findings += self._at_border(surveyed.unique_bytes)
+        findings += self._at_boundary(surveyed.unique_bytes)
         return _Guarded(
             surveyed=surveyed,
             ln_bytes=spelled.ln_bytes,
@@ -321,12 +321,12 @@ class Predictor:
             return f"has no region with curves at unique_bytes={format_bytes(unique_bytes)}"
         return None
 
-    def _at_border(self, unique_bytes: int) -> list[Finding]:
-        zone = self.ranges.border_zone(unique_bytes)
+    def _at_boundary(self, unique_bytes: int) -> list[Finding]:
+        zone = self.ranges.boundary_zone(unique_bytes)
         if zone is None:
             return []
         ends = {"low_bytes": zone[0], "high_bytes": zone[1]}
-        return [Finding.of("region_border", unique_bytes=unique_bytes, **ends)]
+        return [Finding.of("region_boundary", unique_bytes=unique_bytes, **ends)]
 
     def _unfinished(self, what: str) -> str:
         return (

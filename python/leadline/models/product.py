@@ -213,7 +213,7 @@ OFF_FOCAL_MIN = 3
 SIGMAS_MAX = 4.0
 """A reading off the curves counts as no farther from the product than this."""
 
-BORDER = 0.5
+BOUNDARY = 0.5
 """Standard deviation in a boundary zone, per ln ratio between the two families that meet there."""
 
 NOISE_SDS = 3.0
@@ -266,7 +266,7 @@ class ProductModel:
             for region in survey.regions
             if any(family.region == region.index for family in survey.families)
         )
-        self._border_zones = self._zones_between(survey)
+        self._boundary_zones = self._zones_between(survey)
         self.n = self._readings
         self._interaction = INTERACTION
         self._interaction = self._learned_interaction(survey, points)
@@ -282,13 +282,13 @@ class ProductModel:
             own = {parameter: at[chosen] for parameter, at in values.items()}
             ln_mb_s[chosen], variance[chosen] = self._in_part(part, own)
             noise[chosen] = part.noise_ln_sd
-        for zone, below, above in self._border_zones:
+        for zone, below, above in self._boundary_zones:
             low, high = zone
             inside = (low <= values["unique_bytes"]) & (values["unique_bytes"] <= high)
             own = {parameter: at[inside] for parameter, at in values.items()}
             apart = self._in_part(self._parts[below], own)[0]
             apart -= self._in_part(self._parts[above], own)[0]
-            variance[inside] += (BORDER * apart) ** 2
+            variance[inside] += (BOUNDARY * apart) ** 2
         return Expected(ln_mb_s=ln_mb_s, ln_sd=np.sqrt(variance), noise_ln_sd=noise)
 
     def _in_part(self, part: _Part, values: dict[str, Floats]) -> tuple[Floats, Floats]:
@@ -333,9 +333,10 @@ class ProductModel:
         1 on `focal_node`; add both. For each curve but unique_bytes: effect2 = max(0, change^2 -
         `noise_sds`^2 x sum of own^2 x variance). The variance of ln MB/s is the sum of weight^2 x
         variance + `interaction`^2 x the sum over pairs of these curves of the lesser effect2; a
-        run scatters by the region's `noise_ln_sd` beside. For each of `border_zones` {"low_bytes",
-        "high_bytes", "below", "above"} that holds its unique_bytes, both ends included, the
-        variance grows by (`border` x (ln MB/s with `regions[below]` - with `regions[above]`))^2.
+        run scatters by the region's `noise_ln_sd` beside. For each of `boundary_zones`
+        {"low_bytes", "high_bytes", "below", "above"} that holds its unique_bytes, both ends
+        included, the variance grows by (`boundary` x (ln MB/s with `regions[below]` - with
+        `regions[above]`))^2.
         Intervals: value x exp(+-t(df) x sd).
         """
         return {
@@ -344,10 +345,10 @@ class ProductModel:
             "df": self.df,
             "interaction": self._interaction,
             "noise_sds": NOISE_SDS,
-            "border": BORDER,
-            "border_zones": [
+            "boundary": BOUNDARY,
+            "boundary_zones": [
                 {"low_bytes": zone[0], "high_bytes": zone[1], "below": below, "above": above}
-                for zone, below, above in self._border_zones
+                for zone, below, above in self._boundary_zones
             ],
             "nodes": {"ln_mb_s": self._ln_mb_s, "variance": self._variance},
             "unique_bytes": self._unique_bytes.embedded(),
@@ -370,7 +371,7 @@ class ProductModel:
         places = {part.region.index: place for place, part in enumerate(self._parts)}
         return tuple(
             (zone, places[index], places[index + 1])
-            for index, zone in enumerate(Ranges(survey).border_zones)
+            for index, zone in enumerate(Ranges(survey).boundary_zones)
             if index in places and index + 1 in places
         )
 
@@ -464,7 +465,7 @@ class ProductModel:
 
 def region_noise(survey: Survey, points: Sequence[Measurement]) -> dict[int, float]:
     """Run-to-run noise by region, drawn towards the whole survey's where replicates are few."""
-    noise = sample_of(points, [border.bytes for border in survey.borders]).noise
+    noise = sample_of(points, [boundary.bytes for boundary in survey.boundaries]).noise
     last = len(noise.weights) - 1
     return {
         region.index: noise.overall_ln_sd * math.sqrt(noise.weights[min(region.index, last)])

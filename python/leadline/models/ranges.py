@@ -13,8 +13,8 @@ SIZE_SHARE_MAX = 0.25
 """Largest mean size a survey asks for, as a share of unique_bytes: a request must not span the
 data it is drawn from."""
 
-BORDER_ZONE_BELOW = 0.95
-BORDER_ZONE_ABOVE = 1.33
+BOUNDARY_ZONE_BELOW = 0.95
+BOUNDARY_ZONE_ABOVE = 1.33
 """The zone of high error around a boundary, as factors of its interval. CP94 Fig. 24 left out 20 to
 27 MB on a 21 MB cache and 3 to 4 MB on a 3 MB one: nearly all of it lies above the boundary."""
 
@@ -59,7 +59,7 @@ class Ranges:
 
     Attributes:
         unique_bytes, size_mean, process_num, read_frac, seq_frac: the hull over all regions.
-        border_zones: (low, high) bytes of the zone of high error around each boundary.
+        boundary_zones: (low, high) bytes of the zone of high error around each boundary.
 
     """
 
@@ -88,12 +88,12 @@ class Ranges:
         self.process_num = _hull(spans["process_num"])
         self.read_frac = _hull(spans["read_frac"])
         self.seq_frac = _hull(spans["seq_frac"])
-        self.border_zones = tuple(
+        self.boundary_zones = tuple(
             (
-                BORDER_ZONE_BELOW * _known(border.bytes.low, border.bytes.value),
-                BORDER_ZONE_ABOVE * _known(border.bytes.high, border.bytes.value),
+                BOUNDARY_ZONE_BELOW * _known(boundary.bytes.low, boundary.bytes.value),
+                BOUNDARY_ZONE_ABOVE * _known(boundary.bytes.high, boundary.bytes.value),
             )
-            for border in survey.borders
+            for boundary in survey.boundaries
         )
 
     def of(self, region: int, parameter: str) -> Span:
@@ -130,9 +130,9 @@ class Ranges:
         family = self._families.get(region)
         return family is not None and len(family.curves) > 0
 
-    def border_zone(self, unique_bytes: float) -> tuple[float, float] | None:
+    def boundary_zone(self, unique_bytes: float) -> tuple[float, float] | None:
         """Return the zone of high error that holds so many bytes (CP94 Fig. 24), or None."""
-        return next((z for z in self.border_zones if z[0] <= unique_bytes <= z[1]), None)
+        return next((z for z in self.boundary_zones if z[0] <= unique_bytes <= z[1]), None)
 
     def outside(self, workload: Workload) -> tuple[Outside, ...]:
         """Return every value of a workload that lies beyond what was measured."""

@@ -40,7 +40,7 @@ from leadline.record.result import (
 )
 from leadline.record.study import Status, Summary, derive_seed, point_id
 from leadline.record.survey import (
-    Border,
+    Boundary,
     Curve,
     CurvePoint,
     DriftStep,
@@ -79,7 +79,7 @@ __all__ = [
     "Access",
     "Arrivals",
     "BinError",
-    "Border",
+    "Boundary",
     "CacheEvents",
     "CachePlan",
     "CacheSize",

@@ -49,7 +49,7 @@ class CacheSize(msgspec.Struct, frozen=True, kw_only=True):
     memory_frac: Interval | None
     """Share of the memory that could hold it; None when that is unknown."""
     shape: str | None = None
-    """How the hit ratio falls beyond it, as in `Border`."""
+    """How the hit ratio falls beyond it, as in `Boundary`."""
     apart: bool = True
     """False where reads and writes were only seen mixed."""
     reason: str = ""

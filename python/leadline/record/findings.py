@@ -17,7 +17,7 @@ from statistics import NormalDist
 
 import msgspec
 
-from leadline.record.survey import Border, Curve, CurvePoint
+from leadline.record.survey import Boundary, Curve, CurvePoint
 from leadline.record.workload import Interval
 
 LEVEL_FRAC = 0.95
@@ -144,6 +144,6 @@ def average_slope(curve: Curve) -> float | None:
     return rise_mb_s / ((points[-1].x - points[0].x) / 1e6)
 
 
-def border_is_gradual(border: Border) -> bool:
+def boundary_is_gradual(boundary: Boundary) -> bool:
     """Whether throughput falls over a stretch beyond the boundary rather than at an edge."""
-    return border.shape == "smeared"
+    return boundary.shape == "smeared"

@@ -94,7 +94,7 @@ class SlopePoint(msgspec.Struct, frozen=True):
     slope_mb_s_per_mb: float
 
 
-class Border(msgspec.Struct, frozen=True, kw_only=True):
+class Boundary(msgspec.Struct, frozen=True, kw_only=True):
     """Where one level of the hierarchy ends: the effective size of a cache."""
 
     bytes: Interval
@@ -165,7 +165,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
     points: int
     regions: tuple[Region, ...]
-    borders: tuple[Border, ...]
+    boundaries: tuple[Boundary, ...]
     unique_bytes_curve: Curve
     slope: tuple[SlopePoint, ...]
     families: tuple[Family, ...]

@@ -100,7 +100,7 @@ class ValidatedWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
     workload: Workload
     region: int
-    border_zone: bool
+    boundary_zone: bool
     """Whether unique_bytes lies where two regions meet; left out of the enhanced error."""
     readings_mb_s: tuple[float | None, ...]
     """One per pass; None where it was not measured or is not valid."""

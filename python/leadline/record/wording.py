@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import UNSET
 
 from leadline.record.findings import Comparison
-from leadline.record.survey import Border, DriftStep, Region
+from leadline.record.survey import Boundary, DriftStep, Region
 from leadline.record.workload import FRACTIONS, PARAMETERS, SIZES, Interval, Workload
 from leadline.units import format_bytes, format_ci, format_percent, format_rate, format_seconds
 
@@ -40,9 +40,9 @@ def format_bytes_ci(size: Interval, *, level: bool = False) -> str:
     return _with_interval(size, format_bytes, level=level)
 
 
-def format_border(border: Border) -> str:
+def format_boundary(boundary: Boundary) -> str:
     """Write `480 MiB [465, 495], from hit ratio`: where a level ends, and what shows it."""
-    return f"{format_bytes_ci(border.bytes)}, from {format_basis(border.basis)}"
+    return f"{format_bytes_ci(boundary.bytes)}, from {format_basis(boundary.basis)}"
 
 
 def format_basis(basis: str) -> str:

@@ -11,7 +11,6 @@ from leadline.engine.simulated import run_here
 from leadline.errors import TargetRefused
 from leadline.record.job import Offer, TrialJob
 from leadline.record.workbench import (
-    Level,
     Measured,
     SimulatedServer,
     Trial,
@@ -31,7 +30,7 @@ def run_simulated_trial(order: TrialOrder, server: SimulatedServer) -> Trial:
         TargetRefused: the server or a factor makes no sense.
 
     """
-    system = _system_of(server, order.sample)
+    system = dict(server.system) | dict(order.sample)
     request = order.request
     limit = server.generator_max_per_s
     sent = request if limit is None else _at_most(request, limit)
@@ -63,10 +62,6 @@ def _at_most(request: TrialRequest, rate_per_s: float) -> TrialRequest:
     if request.rate_per_s <= rate_per_s:
         return request
     return msgspec.structs.replace(request, rate_per_s=rate_per_s)
-
-
-def _system_of(server: SimulatedServer, sample: dict[str, Level]) -> dict[str, Any]:
-    return dict(server.system) | dict(sample)
 
 
 def _simulate(system: dict[str, Any], request: TrialRequest, order: TrialOrder) -> Measured:

@@ -2,7 +2,7 @@
 
 Names are resolved on first use: SciPy takes longer to load than most commands take.
 
-boundaries      fit_borders: where each level of the hierarchy ends
+boundaries      fit_boundaries: where each level of the hierarchy ends
 held         held_bytes: how much a cache holds, from what reads found in it
 placement    next_unique_bytes: where to measure next
 pooling      several runs of one workload as one answer
@@ -17,7 +17,7 @@ from leadline.lazy_import import names_from
 from leadline.stats.change_points import change_points  # at once: its module has the same name
 
 if TYPE_CHECKING:
-    from leadline.stats.borders import BorderFit, FittedBorder, fit_borders
+    from leadline.stats.boundaries import BoundaryFit, FittedBoundary, fit_boundaries
     from leadline.stats.cache_capacity import Held, Lookups, held_bytes
     from leadline.stats.curves import good_range, half_way_x, slope, still_rising
     from leadline.stats.drift import DRIFT_FRAC_MIN, group_drift, group_step
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from leadline.stats.pooling import pooled_result
 
 _HOMES = {
-    "BorderFit": "leadline.stats.borders",
+    "BoundaryFit": "leadline.stats.boundaries",
     "DRIFT_FRAC_MIN": "leadline.stats.drift",
-    "FittedBorder": "leadline.stats.borders",
+    "FittedBoundary": "leadline.stats.boundaries",
     "Held": "leadline.stats.cache_capacity",
     "Lookups": "leadline.stats.cache_capacity",
     "Noise": "leadline.stats.intervals",
     "OwnError": "leadline.stats.intervals",
-    "fit_borders": "leadline.stats.borders",
+    "fit_boundaries": "leadline.stats.boundaries",
     "good_range": "leadline.stats.curves",
     "group_drift": "leadline.stats.drift",
     "group_step": "leadline.stats.drift",
@@ -62,14 +62,14 @@ _HOMES = {
 
 __all__ = [
     "DRIFT_FRAC_MIN",
-    "BorderFit",
-    "FittedBorder",
+    "BoundaryFit",
+    "FittedBoundary",
     "Held",
     "Lookups",
     "Noise",
     "OwnError",
     "change_points",
-    "fit_borders",
+    "fit_boundaries",
     "good_range",
     "group_drift",
     "group_step",

@@ -25,7 +25,7 @@ PLATEAU_READINGS_MIN = 2
 """A plateau rests on at least this many readings: one wild reading is no region."""
 EVIDENCE_MARGIN = 4.0
 """BIC by which the first boundary must beat every smooth curve; each further one must gain twice
-that over fewer boundaries. Tuned by bench/borders.py: boundaries that exist gain 10 to 100."""
+that over fewer boundaries. Tuned by bench/boundaries.py: boundaries that exist gain 10 to 100."""
 
 NOISE_PRIOR_FRAC = 0.03
 NOISE_PRIOR_DF = 3.0
@@ -46,7 +46,7 @@ class Explanation:
     """One rival explanation of the curve; the smaller its BIC the better."""
 
     name: str
-    borders: int
+    boundaries: int
     bic: float
     parameters: int
     cost: float
@@ -58,7 +58,7 @@ class Explanation:
         """Return ln(seconds per MB) at x = ln U."""
         if self.name == SEEK:
             return self.coefficients[0] + _seek_growth(x - middle, self.coefficients[1])
-        if self.borders == 0:
+        if self.boundaries == 0:
             return np.asarray(np.polynomial.polynomial.polyval(x - middle, self.coefficients))
         theta = np.array([self.coefficients])
         return np.asarray(hierarchy.ln_time(x, middle, np.array([self.codes]), theta)[0][0])
@@ -107,7 +107,7 @@ def explain(data: CurveReadings, prior_sd: float) -> tuple[list[Explanation], Cu
 
 def choose(rivals: Sequence[Explanation], margin_bic: float) -> Explanation:
     """Pick the explanation, boundaries paying the margin on top of their parameters."""
-    return min(rivals, key=lambda rival: rival.bic + margin_bic * max(2 * rival.borders - 1, 0))
+    return min(rivals, key=lambda rival: rival.bic + margin_bic * max(2 * rival.boundaries - 1, 0))
 
 
 def noise_of(rival: Explanation, data: CurveReadings, prior_sd: float) -> float:
@@ -206,7 +206,7 @@ def _hierarchies(
         if 1 + 2 * levels > data.x.size - 2:
             break
         if earlier:
-            fits = _as_fits([rival for rival in earlier if rival.borders == levels], levels)
+            fits = _as_fits([rival for rival in earlier if rival.boundaries == levels], levels)
         elif previous is None or levels <= 2:
             fits = _of_each(hierarchy.start_fits(data, *_combined(singles, levels)), 4)
         else:

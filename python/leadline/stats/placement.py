@@ -61,8 +61,8 @@ def next_unique_bytes(
     noise = noise_of(best, data, prior_sd)
     candidates = np.linspace(np.log(low), np.log(high), _CANDIDATES)
     turn = (distinct - explore) % 3
-    if best.borders and turn != 1:
-        gain = _border_gain(best, data, noise, candidates)
+    if best.boundaries and turn != 1:
+        gain = _boundary_gain(best, data, noise, candidates)
     else:
         gain = _disagreement(best, rivals, data, noise, candidates)
     return float(np.exp(candidates[int(np.argmax(gain))]))
@@ -87,7 +87,7 @@ def _steepest_gap(readings: Sequence[tuple[float, float]], *, open_only: bool) -
     return float((x[gap] + x[gap + 1]) / 2)
 
 
-def _border_gain(
+def _boundary_gain(
     best: Explanation, data: CurveReadings, noise: float, candidates: Floats
 ) -> Floats:
     """Predict the fall of the summed variance of ln C_k for one more reading at each candidate.
@@ -97,13 +97,13 @@ def _border_gain(
     """
     codes = np.array([[SMEARED if code == STEP else code for code in best.codes]])
     theta = np.array([best.coefficients])
-    _, at_centre, _ = hierarchy.places(best.borders)
+    _, at_centre, _ = hierarchy.places(best.boundaries)
     first = at_centre.start
     spread = np.sqrt(np.diag(_covariance(codes, theta, data, noise)))[at_centre]
     spread = np.clip(spread, 0.03, 0.35)
     gain = np.zeros_like(candidates)
     for shift in (-1.2, -0.4, 0.4, 1.2):
-        for level in range(best.borders):
+        for level in range(best.boundaries):
             moved = theta.copy()
             moved[0, first + level] += shift * spread[level]
             covariance = _covariance(codes, moved, data, noise)

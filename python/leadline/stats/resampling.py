@@ -32,7 +32,7 @@ def bootstrap(
     close = [
         rival
         for rival in rivals
-        if rival.borders == best.borders and rival.bic - best.bic < _SHAPES_BY_BIC
+        if rival.boundaries == best.boundaries and rival.bic - best.bic < _SHAPES_BY_BIC
     ][:4]
     weights = np.exp([(best.bic - rival.bic) / 2 for rival in close])
     counts = np.ceil(RESAMPLES * weights / weights.sum()).astype(int)
@@ -78,7 +78,7 @@ def _starts(rival: Explanation, data: CurveReadings) -> list[Floats]:
     starts = [theta]
     distinct = np.unique(data.x)
     for level, code in enumerate(rival.codes):
-        place = 3 + rival.borders + level
+        place = 3 + rival.boundaries + level
         shifts = [-0.25, -0.1, 0.1, 0.25]
         if code == STEP:
             middles = (distinct[1:] + distinct[:-1]) / 2

@@ -6,7 +6,7 @@ Two counts tell it, and neither moves with what else the processors do, as throu
 * lookups: what reads at random places found in the page cache. The share found is the share of the
   data that is held, so that every reading past the boundary measures it (`stats.held`);
 * fetched bytes, where nobody looks into the cache: bytes that the device delivered per byte read,
-  read-ahead included. They show where misses begin, by a boundary's model (`stats.borders`).
+  read-ahead included. They show where misses begin, by a boundary's model (`stats.boundaries`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from leadline.record import Interval, Measurement
-from leadline.stats import FittedBorder, Lookups, fit_borders, held_bytes
+from leadline.stats import FittedBoundary, Lookups, fit_boundaries, held_bytes
 from leadline.stats.cache_capacity import COMMON_SD
 
 MISS_FLOOR = 0.1
@@ -41,16 +41,16 @@ Counts = Literal["lookups", "device"]
 
 
 @dataclass(frozen=True)
-class CountedBorder:
+class CountedBoundary:
     """Where reads begin to miss the page cache."""
 
-    border: FittedBorder
+    boundary: FittedBoundary
     by: Counts
 
 
-def counted_border(
+def counted_boundary(
     points: Sequence[Measurement], *, seed: int, memory_bytes: int | None = None
-) -> CountedBorder | None:
+) -> CountedBoundary | None:
     """Find how much the page cache holds of reads by what was counted of them.
 
     Args:
@@ -66,16 +66,16 @@ def counted_border(
         return None
     usable = [point for point in points if point.result.admissible] or list(points)
     if _looked_up(usable):
-        return border_by_lookups(usable, memory_bytes=memory_bytes)
+        return boundary_by_lookups(usable, memory_bytes=memory_bytes)
     return _by_device(usable, seed, memory_bytes)
 
 
-def border_by_lookups(
+def boundary_by_lookups(
     points: Sequence[Measurement], *, memory_bytes: int | None = None
-) -> CountedBorder | None:
+) -> CountedBoundary | None:
     """Find how much the page cache holds of reads by looking into it.
 
-    Arguments as of `counted_border`; None where nobody looked, or no end of the cache was seen.
+    Arguments as of `counted_boundary`; None where nobody looked, or no end of the cache was seen.
     """
     held = held_bytes([lookups for _, lookups in _looked_up(points)])
     if held is None:
@@ -84,7 +84,7 @@ def border_by_lookups(
     ratio = _time_ratio(points, size.value)
     if ratio is None:
         return None
-    return CountedBorder(FittedBorder(size, "uniform", ratio, held.evidence_bic), "lookups")
+    return CountedBoundary(FittedBoundary(size, "uniform", ratio, held.evidence_bic), "lookups")
 
 
 def telling_place(points: Sequence[Measurement], high: float) -> float | None:
@@ -200,20 +200,20 @@ def within_memory(size: Interval, memory_bytes: int | None) -> Interval:
 
 def _by_device(
     points: Sequence[Measurement], seed: int, memory_bytes: int | None
-) -> CountedBorder | None:
+) -> CountedBoundary | None:
     if not points or any(missed_frac(point) is None for point in points):
         return None
     readings = miss_readings(points)
     if len({place for place, _ in readings}) < POINTS_MIN:
         return None
-    fitted = next(iter(fit_borders(*zip(*readings, strict=True), seed=seed).borders), None)
+    fitted = next(iter(fit_boundaries(*zip(*readings, strict=True), seed=seed).boundaries), None)
     if fitted is None:
         return None
     size = within_memory(_moving(fitted.bytes), memory_bytes)
     ratio = _time_ratio(points, size.value)
     if ratio is None:
         return None
-    return CountedBorder(replace(fitted, bytes=size, time_ratio=ratio), "device")
+    return CountedBoundary(replace(fitted, bytes=size, time_ratio=ratio), "device")
 
 
 def _moving(size: Interval) -> Interval:

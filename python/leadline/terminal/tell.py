@@ -26,7 +26,7 @@ def tell(study: Any, kind: Kind, *, json: bool, to_draw: bool = True) -> None:
     if json:
         put_json(kind.document(study))
         return
-    show(_heading(study, kind))
+    show(f"{format_study(kind.records.said, study.start)}, {study.status.value}\n")
     show(kind.render(study))
     if to_draw:
         talk(f"\nleadline report {study.start.study_id[:8]} -o page.html draws it")
@@ -37,10 +37,6 @@ def format_study(said: str, start: StudyStart) -> str:
     when = start.started_at[:16].replace("T", " ")
     reached = ", ".join([start.target, *start.beyond])
     return f"{said} {start.study_id[:8]} of {start.system} ({reached}), {when} UTC"
-
-
-def _heading(study: Any, kind: Kind) -> str:
-    return f"{format_study(kind.records.said, study.start)}, {study.status.value}\n"
 
 
 def usual_output(study: Any, kind: Kind) -> Path:

@@ -77,7 +77,7 @@ def test_a_ratio_whose_interval_is_wide_cannot_tell() -> None:
     assert judge(rates(51.0, 50.0, width=0.6), None, beyond=True)[0] is UNKNOWN
 
 
-def test_without_a_border_the_disk_is_not_known_apart() -> None:
+def test_without_a_boundary_the_disk_is_not_known_apart() -> None:
     policy, evidence = judge(rates(51.0, 50.0), None, beyond=False)
     assert policy is UNKNOWN
     assert "no boundary was found" in evidence[1].sentence

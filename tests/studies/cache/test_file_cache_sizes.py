@@ -12,12 +12,12 @@ import pytest
 from cache_fixture import MIB, cache_point
 from leadline.engine import Limits, NothingCompleted, PointFailed
 from leadline.record import CachePlan, CacheSize, Interval, Measurement, Workload, WritePolicy
-from leadline.stats.borders import FittedBorder
+from leadline.stats.boundaries import FittedBoundary
 from leadline.studies.cache.explain import find_file_cache
 from leadline.studies.cache.plan import GAP, CacheStudyRefused, Questions, make_plan
-from leadline.studies.cache.sizes import KindCurve, disturbed_points, kind_curve, nearest_border
+from leadline.studies.cache.sizes import KindCurve, disturbed_points, kind_curve, nearest_boundary
 from leadline.studies.cache.study import fill_cache
-from leadline.studies.hit_ratio import CountedBorder
+from leadline.studies.hit_ratio import CountedBoundary
 from leadline.studies.memory import memory_bytes_of
 from proving.samples import sample_cache_start
 from proving.simulation import simulate_cache_study
@@ -100,7 +100,7 @@ def test_a_moments_disturbance_is_not_a_smaller_cache() -> None:
     assert counts == [0, 1]
 
 
-def test_a_disturbance_at_the_border_itself_opens_its_interval() -> None:
+def test_a_disturbance_at_the_boundary_itself_opens_its_interval() -> None:
     """Nothing undisturbed was measured between 64 and 140 MiB: the size lies anywhere there."""
     made = points(uniform(128 * MIB), uniform(128 * MIB))
     disturbed = [
@@ -194,13 +194,15 @@ def test_reads_and_writes_are_measured_at_both_rate_places() -> None:
     assert all(rate is not None and rate.n >= 3 for rate in rates)
 
 
-def test_a_border_that_lookups_alone_tell_places_the_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_boundary_that_lookups_alone_tell_places_the_rates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The rest of the curve may be flat: on a busy host, or with few readings."""
     start = studied("two-level").study.start
-    told = FittedBorder(Interval(2**28, 2**27, 2**29, 9), "scan", 4.0, 20.0)
+    told = FittedBoundary(Interval(2**28, 2**27, 2**29, 9), "scan", 4.0, 20.0)
 
     def flat(_points: Any, kind: float, **_: Any) -> KindCurve:
-        counted = CountedBorder(told, "lookups") if kind == 1.0 else None
+        counted = CountedBoundary(told, "lookups") if kind == 1.0 else None
         return KindCurve((), "misses", None, counted)
 
     monkeypatch.setattr("leadline.studies.cache.plan.kind_curve", flat)
@@ -241,34 +243,34 @@ def test_the_memory_is_the_cap_or_the_machines_or_what_a_profile_says() -> None:
     assert memory_bytes_of(None, facts, {"meta": {}}) is None
 
 
-def test_the_gap_around_a_border_that_ends_at_once_is_closed() -> None:
+def test_the_gap_around_a_boundary_that_ends_at_once_is_closed() -> None:
     """A scan under LRU hits all or nothing: only readings in the gap tell where."""
     run = simulate_cache_study("four-level", 2)
     for kind in (1.0, 0.0):
         curve = kind_curve(run.points, kind, seed=2)
-        border = nearest_border(curve)
-        assert border is not None
-        assert border.bytes.value == pytest.approx(268_435_456, rel=0.04)
+        boundary = nearest_boundary(curve)
+        assert boundary is not None
+        assert boundary.bytes.value == pytest.approx(268_435_456, rel=0.04)
         places = [place for place, _ in curve.readings]
-        below = max(place for place in places if place <= border.bytes.value)
-        above = min(place for place in places if place > border.bytes.value)
+        below = max(place for place in places if place <= boundary.bytes.value)
+        above = min(place for place in places if place > boundary.bytes.value)
         assert above / below <= GAP
 
 
-def test_a_wide_gap_around_the_border_is_halved_and_the_reading_beyond_it_repeated() -> None:
+def test_a_wide_gap_around_the_boundary_is_halved_and_the_reading_beyond_it_repeated() -> None:
     asked = Questions(sample_cache_start())
     made = points(lambda place: float(place > 130 * MIB), lambda place: float(place > 130 * MIB))
     asked.points = made
-    halved = asked._gap_around_border(0.0)
+    halved = asked._gap_around_boundary(0.0)
     assert halved == pytest.approx(math.sqrt(120 * 140) * MIB)
     asked.points = [
         *made,
         cache_point(128 * MIB, 0.0, order=90, missed=0.0),
         cache_point(134 * MIB, 0.0, order=91, missed=1.0),
     ]
-    assert asked._gap_around_border(0.0) == 134 * MIB
+    assert asked._gap_around_boundary(0.0) == 134 * MIB
     asked.points.append(cache_point(134 * MIB, 0.0, order=92, missed=1.0))
-    assert asked._gap_around_border(0.0) is None
+    assert asked._gap_around_boundary(0.0) is None
 
 
 class Busy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,14 @@ import pytest
 
 import shared_surveys
 from command import leadline
+from files_fixture import EXISTING, ScriptedTests, start_of
 from leadline import compare
+from leadline.record.files import FilesCell
 from leadline.record.survey import SURVEY
 from leadline.stats import runs_interval
 from leadline.store import Store, open_store
+from leadline.studies.files.run import run_files
+from places import ROOT
 from proving.simulation import SimulatedSurvey
 
 INSIDE = "unique_bytes=1MiB,size_mean=8KiB,read_frac=0.8,seq_frac=0.5"
@@ -76,6 +81,58 @@ def test_stored_measurements_are_compared_run_by_run(measured: Path) -> None:
     assert "two-level faster 1" in leadline("compare", *ids, store=measured).stdout
     gate = leadline("compare", *ids, "--fail-if", "slower=5%", store=measured)
     assert gate.returncode == (4 if means[0] > means[1] else 0)
+
+
+@pytest.mark.parametrize(("part", "verdict"), [(0.94, "inconclusive"), (0.75, "a")])
+def test_a_difference_that_another_hour_may_make_is_no_verdict(
+    tmp_path: Path, part: float, verdict: str
+) -> None:
+    system = ("read_overhead_us = 90.0", "read_mb_s = 500.0", "run_to_run_cv = 0.02")
+    slower = (f"read_overhead_us = {90 / part}", f"read_mb_s = {500 * part}", "run_to_run_cv = 0.0")
+    plain = (
+        (ROOT / "python/leadline/profiles/two-level.toml").read_text().replace(system[2], slower[2])
+    )
+    store, ids = tmp_path / "store.sqlite", []
+    for name, text in (("one", plain), ("other", _replaced(plain, system, slower))):
+        (tmp_path / f"{name}.toml").write_text(text)
+        words = ("unique_bytes=16GiB", "size_mean=64KiB", "read_frac=1", "--seconds", "60s")
+        target = f"sim:{tmp_path / name}.toml"
+        leadline("measure", target, *words, store=store)
+        rows = json.loads(leadline("systems", "--json", store=store).stdout)
+        ids.append(next(row["study_id"] for row in rows if row["target"] == target))
+    (pair,) = json.loads(leadline("compare", *ids, "--json", store=store).stdout)["pairs"]
+    assert pair["verdict"] == verdict
+    codes = {found["code"] for found in pair["findings"]}
+    assert ("sessions_differ" in codes) == (verdict == "inconclusive")
+    assert pair["ratio"]["low"] > 1
+
+
+def _replaced(text: str, old: Sequence[str], new: Sequence[str]) -> str:
+    for one, other in zip(old, new, strict=True):
+        text = text.replace(one, other)
+    return text
+
+
+def test_studies_of_files_are_compared_program_by_program(tmp_path: Path) -> None:
+    store, ids = tmp_path / "store.sqlite", ("a" * 32, "b" * 32)
+    with open_store(str(store)) as opened:
+        for study_id, drives, kbytes_s in zip(ids, ((1, 2), (1,)), (9e5, 6e5), strict=True):
+            cells = [FilesCell(system=EXISTING, drives=each) for each in drives]
+            start = msgspec.structs.replace(start_of(cells, runs=6), study_id=study_id)
+            tests = ScriptedTests(lambda *_, rate=kbytes_s: rate, noise_frac=0.02)
+            run_files(tests, opened, start, file_bytes=8 << 20)
+    pairs = json.loads(leadline("compare", *ids, "--json", store=store).stdout)["pairs"]
+    assert [pair["title"] for pair in pairs] == [
+        "read 8192, 1 drive",
+        "write 4096, 1 drive",
+        "write 8192, 1 drive",
+        "rewrite 8192, 1 drive",
+    ]
+    for pair in pairs:
+        assert pair["verdict"] == "a"
+        assert pair["ratio"]["low"] <= 1.5 <= pair["ratio"]["high"]
+        assert pair["a_mb_s"]["value"] == pytest.approx(9e5 * 1024e-6, rel=0.05)
+    assert "thing" in leadline("compare", *ids, store=store).stdout
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_the_promised_keys_are_there_and_the_survey_is_stored(tmp_path: Path) ->
         "wall_s",
         "points",
         "regions",
-        "borders_bytes",
+        "boundaries_bytes",
         "curves",
         "sentences",
         "findings",
@@ -31,7 +31,7 @@ def test_the_promised_keys_are_there_and_the_survey_is_stored(tmp_path: Path) ->
     assert promised <= answer.keys()
     assert answer["system"] == "hp"
     assert len(answer["regions"]) == 2
-    assert {"value", "low", "high", "n"} == answer["borders_bytes"][0].keys()
+    assert {"value", "low", "high", "n"} == answer["boundaries_bytes"][0].keys()
     shown = json.loads(leadline("show", "hp", "--json", store=store).stdout)
     assert shown == answer | {"validations": []}
     assert "hp" in leadline("systems", store=store).stdout
@@ -49,7 +49,7 @@ def test_an_interrupted_simulation_resumes_to_the_very_same_answer(tmp_path: Pat
     resumed = leadline("survey", "sim:two-level", "--resume", "--json", store=cut)
     assert resumed.returncode == 0, resumed.stderr
     found = json.loads(resumed.stdout)
-    for key in ("points", "seed", "regions", "borders_bytes", "curves", "sentences"):
+    for key in ("points", "seed", "regions", "boundaries_bytes", "curves", "sentences"):
         assert found[key] == expected[key], key
 
 

@@ -45,7 +45,7 @@ def points(*changes: dict[str, Any]) -> list[Measurement]:
 
 def warned(found: list[Measurement], start: SurveyStart | None = None) -> list[str]:
     survey = sample_survey(start or sample_start())
-    return [str(each) for each in survey_findings(survey, found) if each.code != "no_border"]
+    return [str(each) for each in survey_findings(survey, found) if each.code != "no_boundary"]
 
 
 BOUND = {"generator": Generator(3000.0, True)}

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from leadline.app import app
 from leadline.models.predictor import Predictor
 from leadline.store import open_store
-from leadline.studies.survey.latency import every_curve, latencies, latency_at
+from leadline.studies.survey.explain import every_curve, latencies, latency_at
 from leadline.studies.survey.page import latency_charts, render_html
 from leadline.studies.survey.text import survey_document
 from shared_surveys import keep, surveyed

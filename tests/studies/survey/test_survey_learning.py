@@ -14,7 +14,7 @@ import pytest
 from leadline.models.learning import Box
 from leadline.record import Measurement, PlanStage, Workload
 from leadline.studies.survey import middle
-from leadline.studies.survey.borders import SurveyReadings
+from leadline.studies.survey.boundaries import SurveyReadings
 from leadline.studies.survey.middle import MiddleStrategy
 from proving.samples import sample_point
 from simulated_answers import MIB, plan
@@ -48,10 +48,10 @@ class Model:
         monkeypatch.setattr(middle, "next_points", self._next)
 
     def _sample(
-        self, points: Sequence[Measurement], borders: list[Any], processors: float
+        self, points: Sequence[Measurement], boundaries: list[Any], processors: float
     ) -> tuple[int, list[Any]]:
         assert processors == PROCESSORS
-        return len(points), borders
+        return len(points), boundaries
 
     def _fit(self, sample: tuple[int, list[Any]], before: int | None) -> int:
         assert sample[1] == []

@@ -203,7 +203,7 @@ def test_a_focal_value_is_half_way_and_a_flat_curve_has_none() -> None:
     assert half_way_of([near, near], "size_mean") == 18 * 512, "9159 in whole sectors"
 
 
-def test_regions_lie_between_borders_and_the_last_focal_point_near_its_own() -> None:
+def test_regions_lie_between_boundaries_and_the_last_focal_point_near_its_own() -> None:
     whole = plan()
     assert region_bounds([], whole) == (RegionBounds(LOW, HIGH, (LOW + HIGH) // 2),)
     two = region_bounds([100 * MIB + 0.4], whole)

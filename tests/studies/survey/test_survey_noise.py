@@ -10,7 +10,7 @@ import pytest
 
 from leadline.record import Interval, Measurement, Workload
 from leadline.stats import Noise, own_error, pooled_noise, reading_interval
-from leadline.studies.survey.borders import SurveyReadings
+from leadline.studies.survey.boundaries import SurveyReadings
 from leadline.studies.survey.middle import RegionBounds
 from leadline.studies.survey.sentences import NoiseModel
 from proving.samples import sample_point
@@ -45,12 +45,12 @@ def is_noise(found: Noise, *groups: list[float]) -> bool:
     return (found.sd_frac, found.df) == pytest.approx((wanted.sd_frac, wanted.df))
 
 
-def test_a_region_has_its_own_noise_and_a_border_that_of_everything() -> None:
+def test_a_region_has_its_own_noise_and_a_boundary_that_of_everything() -> None:
     model = NoiseModel(told((10, QUIET), (300, LOUD), (101, JUMPING)), REGIONS)
     assert is_noise(model.at(at(20)), QUIET)
     assert is_noise(model.at(at(500)), LOUD)
-    for border in (100, 88, 114):
-        assert is_noise(model.at(at(border)), QUIET, LOUD, JUMPING)
+    for boundary in (100, 88, 114):
+        assert is_noise(model.at(at(boundary)), QUIET, LOUD, JUMPING)
     assert is_noise(model.at(at(86)), QUIET)
     assert is_noise(model.at(at(116)), LOUD)
     assert is_noise(model.at(at(901)), QUIET, LOUD, JUMPING), "beyond every region"
@@ -68,7 +68,7 @@ def test_replicates_at_either_end_of_a_region_are_its_own() -> None:
     assert is_noise(beyond.at(at(500)), LOUD)
 
 
-def test_one_border_of_two_is_a_border_and_a_survey_without_one_has_none() -> None:
+def test_one_boundary_of_two_is_a_boundary_and_a_survey_without_one_has_none() -> None:
     three = (
         *REGIONS[:1],
         RegionBounds(100 * MIB, 400 * MIB, 0),
@@ -76,8 +76,8 @@ def test_one_border_of_two_is_a_border_and_a_survey_without_one_has_none() -> No
     )
     groups = (10, QUIET), (200, LOUD), (101, JUMPING)
     model = NoiseModel(told(*groups), three)
-    for border in (100, 400):
-        assert is_noise(model.at(at(border)), QUIET, LOUD, JUMPING)
+    for boundary in (100, 400):
+        assert is_noise(model.at(at(boundary)), QUIET, LOUD, JUMPING)
     assert is_noise(model.at(at(20)), QUIET)
     assert is_noise(model.at(at(200)), LOUD)
     edge = RegionBounds(MIB, 120 * MIB, 0), RegionBounds(120 * MIB, 900 * MIB, 0)

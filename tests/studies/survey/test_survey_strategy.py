@@ -64,7 +64,7 @@ def test_two_levels_are_found_and_every_region_has_its_family() -> None:
     survey = explain(start(), surveyed(start()).points)
     assert survey.status is Status.DONE
     assert len(survey.regions) == 2
-    assert survey.borders[0].bytes.value == pytest.approx(480 * MIB, rel=0.1)
+    assert survey.boundaries[0].bytes.value == pytest.approx(480 * MIB, rel=0.1)
     assert {curve.parameter for curve in survey.families[0].curves} == {
         "size_mean",
         "read_frac",
@@ -105,7 +105,7 @@ def test_a_drifting_system_is_reported_and_a_steady_one_is_not() -> None:
 @pytest.mark.parametrize(
     ("counted", "said"), [(False, "did not show again"), (True, "the throughput shows no boundary")]
 )
-def test_borders_that_later_points_contradict_are_told_and_still_explained(
+def test_boundaries_that_later_points_contradict_are_told_and_still_explained(
     counted: bool, said: str
 ) -> None:
     """CI's disk once did so: its cache was quick while the curve ran, and slow ever after."""
@@ -118,8 +118,8 @@ def test_borders_that_later_points_contradict_are_told_and_still_explained(
         surveyor.tell(point if counted else msgspec.structs.replace(point, result=result))
     survey = explain(begin, surveyor.points)
     assert len(survey.regions) == 2
-    assert survey.borders[0].bytes.value == pytest.approx(480 * MIB, rel=0.1)
-    assert [border.basis == "counted" for border in survey.borders] == [counted]
+    assert survey.boundaries[0].bytes.value == pytest.approx(480 * MIB, rel=0.1)
+    assert [boundary.basis == "counted" for boundary in survey.boundaries] == [counted]
     assert any(said in str(found) for found in survey.findings)
 
 

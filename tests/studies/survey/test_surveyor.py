@@ -10,7 +10,7 @@ import pytest
 from leadline.record import Measurement, Plan, Workload, derive_seed
 from leadline.studies.script import PointRequest
 from leadline.studies.survey import strategy
-from leadline.studies.survey.borders import SurveyReadings
+from leadline.studies.survey.boundaries import SurveyReadings
 from leadline.studies.survey.strategy import ResumeMismatch, Surveyor
 from simulated_answers import answer, start, two_levels
 

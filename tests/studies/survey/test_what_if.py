@@ -65,8 +65,10 @@ def _random_workloads(predictor: Predictor, count: int, seed: int) -> list[Workl
                 at = round(float(span.low * (span.high / span.low) ** share))
                 values[name] = min(max(at, int(np.ceil(span.low))), int(span.high))
         found.append(Workload(**values))
-    borders = [region.high_bytes + side for region in predictor.survey.regions for side in (0, 1)]
-    inside = [at for at in borders if ranges.unique_bytes.holds(at)]
+    boundaries = [
+        region.high_bytes + side for region in predictor.survey.regions for side in (0, 1)
+    ]
+    inside = [at for at in boundaries if ranges.unique_bytes.holds(at)]
     return found + [found[0].with_value("unique_bytes", at) for at in inside]
 
 
@@ -387,7 +389,7 @@ return found;
 """
 
 
-def test_the_border_warning_stands_only_near_a_border(
+def test_the_boundary_warning_stands_only_near_a_boundary(
     browser: Any, surveyed: tuple[Survey, tuple[Measurement, ...]], page_of: dict[str, Path]
 ) -> None:
     page = _as_loaded(browser, page_of["product"])
@@ -395,7 +397,7 @@ def test_the_border_warning_stands_only_near_a_border(
     shown = 0
     said = page.ask(_EVERY_OTHER_SIZE)
     for each in said:
-        near = ranges.border_zone(each["unique_bytes"]) is not None
+        near = ranges.boundary_zone(each["unique_bytes"]) is not None
         assert each["hidden"] != near
         assert ("region boundary: " in each["text"]) == near
         shown += near

@@ -156,9 +156,9 @@ def test_the_plan_counts_what_the_script_asks() -> None:
 
 def test_rivals_are_spread_over_both_passes() -> None:
     script = requests(made_start(grids=((3, 3, 2, 2, 2),)))
-    border = min(item.order for item in script if item.stage == PASSES[1])
+    boundary = min(item.order for item in script if item.stage == PASSES[1])
     rivals = [item.order for item in script if item.stage == ORTHOGONAL]
-    assert abs(sum(order < border for order in rivals) - len(rivals) / 2) <= 8
+    assert abs(sum(order < boundary for order in rivals) - len(rivals) / 2) <= 8
 
 
 @pytest.mark.parametrize(("wanted", "points"), [(84, 96), (168, 162), (32, 32), (34, 48)])

@@ -11,7 +11,7 @@ import pytest
 from test_validation_draw import MIB, made_start
 
 from leadline.record import (
-    Border,
+    Boundary,
     FocalDrift,
     Interval,
     Measurement,
@@ -52,13 +52,13 @@ from leadline.studies.validation.score import (
 from proving.samples import sample_point, sample_start, sample_survey, sample_validation
 
 NOISE = 0.03
-BORDER = Border(
+BOUNDARY = Boundary(
     bytes=Interval(64.0 * MIB, 63.0 * MIB, 65.0 * MIB, 20),
     shape="step",
     time_ratio=5.0,
     evidence_bic=50.0,
 )
-SURVEY = msgspec.structs.replace(sample_survey(sample_start()), borders=(BORDER,))
+SURVEY = msgspec.structs.replace(sample_survey(sample_start()), boundaries=(BOUNDARY,))
 Change = Callable[[str, Workload], float]
 
 
@@ -179,18 +179,18 @@ def test_intervals_too_narrow_by_half_are_found_out() -> None:
     assert not any(item.share.covers(item.confidence) for item in score.coverage)
 
 
-def test_the_enhanced_error_leaves_out_the_border_and_nothing_else() -> None:
+def test_the_enhanced_error_leaves_out_the_boundary_and_nothing_else() -> None:
     start = made_start(count=200)
 
-    def at_border(workload: Workload) -> float:
+    def at_boundary(workload: Workload) -> float:
         near = 0.95 * 63 * MIB <= workload.unique_bytes <= 1.33 * 65 * MIB
         return math.log(1.5) if near else math.log(1.05)
 
-    score, rows = scored(start, measured(start, steady), predictions(start, 0.1, at_border))
+    score, rows = scored(start, measured(start, steady), predictions(start, 0.1, at_boundary))
     assert score.p90_error.value > score.enhanced_median_error.value  # type: ignore[union-attr]
     assert score.enhanced_median_error is not None
     assert score.enhanced_median_error.value == pytest.approx(0.05)
-    assert score.enhanced_median_error.n == sum(not row.border_zone for row in rows) < 200
+    assert score.enhanced_median_error.n == sum(not row.boundary_zone for row in rows) < 200
     places = {item.name: item.median_error.value for item in score.by_place}
     assert places == {
         "level 0": pytest.approx(0.05),

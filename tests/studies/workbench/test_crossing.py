@@ -17,7 +17,7 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
-from leadline.studies.workbench.crossing import TRIALS_MIN, Point, crossing, point
+from leadline.studies.workbench.policies.evidence import BESIDE_MIN, Point, crossing, point
 
 TRUE_PER_S = 60_000.0
 
@@ -53,7 +53,7 @@ def test_the_interval_holds_the_truth(slope: float, scatter: float, together: fl
 @pytest.mark.parametrize(
     "points",
     [
-        drawn(1, 8.0, 0.1, 0.0, TRIALS_MIN - 1),
+        drawn(1, 8.0, 0.1, 0.0, BESIDE_MIN - 1),
         [Point(x, y + 3, z) for x, y, z in drawn(1, 8.0, 0.1, 0.0, 12)],  # all over the threshold
         [Point(x, y - 1, z) for x, y, z in drawn(1, 2.0, 0.1, 0.0, 12)],  # all below
         [],

@@ -85,7 +85,7 @@ def ran(request: TrialRequest, place: int, capacity_per_s: float) -> Trial:
 @pytest.mark.parametrize("seed", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_the_interval_holds_the_step(capacity_per_s: float, seed: int) -> None:
     policy = curve(GOAL, seed)
-    policy.may_step = True
+    policy.on_storage = True
     for place in range(60):
         asked = policy.ask()
         if isinstance(asked, PeakRate):

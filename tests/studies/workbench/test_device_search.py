@@ -107,7 +107,7 @@ class Disk:
 
 def searched(disk: Disk, seed: int) -> PeakRate:
     policy, order = curve(GOAL, seed), 0
-    policy.may_step = True
+    policy.on_storage = True
     while not isinstance(asked := policy.ask(), PeakRate):
         policy.tell(disk.trial(asked, order))
         order += 1

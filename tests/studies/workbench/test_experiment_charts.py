@@ -101,7 +101,7 @@ def test_the_peak_and_its_interval_are_where_the_record_has_them() -> None:
     found = peak().peaks[0].peak
     assert found is not None
     assert bounds == [found.lower_bound_per_s, found.upper_bound_per_s]
-    region = rows(drawn()["response"], "border-band")
+    region = rows(drawn()["response"], "boundary-band")
     assert [(row["low"], row["high"]) for row in region] == [(36.0, pytest.approx(44.0))]
 
 

@@ -158,7 +158,7 @@ def device_search(seed: int, stall_ms: float, every_s: float) -> PeakRate:
     server = SimulatedServer(system=DEVICE | {"stall_ms": stall_ms, "stalls_per_s": 1 / every_s})
     goal = Goal(threshold=P99, run_length_s=20.0, rate_start_per_s=500.0, deadline_s=300.0)
     policy = curve(goal, seed)
-    policy.may_step = True
+    policy.on_storage = True
     place = 0
     while not isinstance(asked := policy.ask(), PeakRate):
         order = TrialOrder(

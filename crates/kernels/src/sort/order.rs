@@ -120,15 +120,15 @@ impl<'a> Order<'a> {
         }
         let sample = &mut self.scratch[..drawn];
         sample.sort_unstable();
-        let borders: Vec<Entry> =
+        let splitters: Vec<Entry> =
             (1..PIECES).map(|number| sample[number * drawn / PIECES]).collect();
         let mut counts = vec![0; PIECES];
         for entry in inside {
-            counts[borders.partition_point(|border| *border <= entry)] += 1;
+            counts[splitters.partition_point(|splitter| *splitter <= entry)] += 1;
         }
         for (number, count) in counts.into_iter().enumerate().rev() {
-            let least = if number == 0 { piece.least } else { borders[number - 1] };
-            let beyond = borders.get(number).copied().or(piece.beyond);
+            let least = if number == 0 { piece.least } else { splitters[number - 1] };
+            let beyond = splitters.get(number).copied().or(piece.beyond);
             self.pieces.push(Piece { least, beyond, count, ..piece });
         }
     }

@@ -25,7 +25,7 @@ pub struct Splitters {
     /// The bucket of a cell's first entry; with [`DIVIDED`], later ones may belong to the next.
     cells: Box<[u16; CELLS]>,
     /// The first entry of every bucket but the first.
-    borders: Vec<Entry>,
+    bounds: Vec<Entry>,
 }
 
 impl Splitters {
@@ -38,8 +38,8 @@ impl Splitters {
         let range = sample.last().copied().unwrap_or(0) - least;
         let bits = Entry::BITS - range.leading_zeros();
         let shift = bits.saturating_sub(CELLS.trailing_zeros());
-        let mut splitters = Self { least, shift, cells: Box::new([0; CELLS]), borders: Vec::new() };
-        splitters.borders = splitters.draw(&sample, buckets.clamp(1, BUCKETS_MAX));
+        let mut splitters = Self { least, shift, cells: Box::new([0; CELLS]), bounds: Vec::new() };
+        splitters.bounds = splitters.draw(&sample, buckets.clamp(1, BUCKETS_MAX));
         splitters.fill_cells();
         splitters
     }
@@ -47,7 +47,7 @@ impl Splitters {
     /// Buckets there are.
     #[must_use]
     pub fn buckets(&self) -> usize {
-        self.borders.len() + 1
+        self.bounds.len() + 1
     }
 
     /// The bucket of an entry.
@@ -69,24 +69,24 @@ impl Splitters {
     fn search(&self, cell: usize, entry: Entry) -> usize {
         let first = usize::from(self.cells[cell] & !DIVIDED);
         let next = self.cells.get(cell + 1).map(|bucket| usize::from(bucket & !DIVIDED));
-        let candidates = &self.borders[first..next.unwrap_or(self.borders.len())];
-        first + candidates.partition_point(|border| *border <= entry)
+        let candidates = &self.bounds[first..next.unwrap_or(self.bounds.len())];
+        first + candidates.partition_point(|bound| *bound <= entry)
     }
 
     fn draw(&self, sample: &[Entry], buckets: usize) -> Vec<Entry> {
         let few = sample.len() / buckets / 8;
-        let mut borders: Vec<Entry> = Vec::with_capacity(buckets);
+        let mut bounds: Vec<Entry> = Vec::with_capacity(buckets);
         for number in 1..buckets {
-            let Some(border) = sample.get(number * sample.len() / buckets) else { continue };
-            let cell = self.cell_of(*border);
+            let Some(bound) = sample.get(number * sample.len() / buckets) else { continue };
+            let cell = self.cell_of(*bound);
             let inside = sample.partition_point(|entry| self.cell_of(*entry) <= cell)
                 - sample.partition_point(|entry| self.cell_of(*entry) < cell);
-            let border = if inside <= few { self.edge_of(cell) } else { *border };
-            if border > borders.last().copied().unwrap_or(self.least) {
-                borders.push(border);
+            let bound = if inside <= few { self.edge_of(cell) } else { *bound };
+            if bound > bounds.last().copied().unwrap_or(self.least) {
+                bounds.push(bound);
             }
         }
-        borders
+        bounds
     }
 
     #[allow(clippy::cast_possible_truncation)]
@@ -94,9 +94,9 @@ impl Splitters {
         for cell in 0..CELLS {
             let first = self.edge_of(cell);
             let last = first.saturating_add((1 << self.shift) - 1);
-            let bucket = self.borders.partition_point(|border| *border <= first);
-            let next = self.borders.get(bucket);
-            let divided = next.is_some_and(|border| *border <= last || cell == CELLS - 1);
+            let bucket = self.bounds.partition_point(|bound| *bound <= first);
+            let next = self.bounds.get(bucket);
+            let divided = next.is_some_and(|bound| *bound <= last || cell == CELLS - 1);
             self.cells[cell] = bucket as u16 | if divided { DIVIDED } else { 0 };
         }
     }

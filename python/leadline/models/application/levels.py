@@ -18,7 +18,7 @@ import numpy as np
 
 from leadline.models.model import Floats
 from leadline.models.predictor import Predictor
-from leadline.models.ranges import BORDER_ZONE_ABOVE, BORDER_ZONE_BELOW, SIZE_SHARE_MAX
+from leadline.models.ranges import BOUNDARY_ZONE_ABOVE, BOUNDARY_ZONE_BELOW, SIZE_SHARE_MAX
 from leadline.record import Workload
 from leadline.record.finding import Finding
 from leadline.units import format_bytes
@@ -76,7 +76,7 @@ class Levels:
 
     def __post_init__(self) -> None:
         """Find the levels, and begin with nothing found."""
-        self.borders = [border.bytes for border in self.predictor.survey.borders]
+        self.boundaries = [boundary.bytes for boundary in self.predictor.survey.boundaries]
         self.found = dict[Finding, None]()
 
     def costs(self, kinds: Sequence[RequestKind]) -> list[Cost]:
@@ -102,7 +102,7 @@ class Levels:
 
     def _plan(self, kind: RequestKind, asked: list[Workload]) -> list[_Place]:
         """Put the workloads of a kind among those that are asked."""
-        return [self._place(level, kind, asked) for level in range(len(self.borders) + 1)]
+        return [self._place(level, kind, asked) for level in range(len(self.boundaries) + 1)]
 
     def _place(self, level: int, kind: RequestKind, asked: list[Workload]) -> _Place:
         unique = self._unique_bytes(level, kind.size_mean)
@@ -124,7 +124,7 @@ class Levels:
         whole = kind.seq_frac ** (unique / size)
         misses = [
             whole * (c.value < unique) + (1 - whole) * max(0.0, 1 - c.value / unique)
-            for c in self.borders
+            for c in self.boundaries
         ]
         return _Place(first, share, factor, np.array(misses))
 
@@ -132,16 +132,16 @@ class Levels:
         """Where a level is asked: away from its ends, and as near as can be to the application."""
         spanned = self.predictor.ranges.unique_bytes
         least, most = spanned.low, spanned.high
-        if level < len(self.borders):
-            above = self.borders[level]
-            most = min(most, BORDER_ZONE_BELOW * (above.low or above.value))
+        if level < len(self.boundaries):
+            above = self.boundaries[level]
+            most = min(most, BOUNDARY_ZONE_BELOW * (above.low or above.value))
         if level == 0:
             wanted = max(
                 float(self.predictor.survey.regions[0].focal.unique_bytes), size / SIZE_SHARE_MAX
             )
         else:
-            below = self.borders[level - 1]
-            least = max(least, BORDER_ZONE_ABOVE * (below.high or below.value))
+            below = self.boundaries[level - 1]
+            least = max(least, BOUNDARY_ZONE_ABOVE * (below.high or below.value))
             wanted = max(self.span_bytes, MOSTLY_MISSED * below.value)
         if least > most:
             return round(math.sqrt(least * most))

@@ -59,7 +59,7 @@ def _sync_seconds(
     costs = levels.costs(asked) if asked else []
     seconds = sd = 0.0
     for phase, write, read in zip(phases, costs[::2], costs[1::2], strict=True):
-        nothing = np.zeros(len(levels.borders))
+        nothing = np.zeros(len(levels.boundaries))
         (written, written_sd), (copied, copied_sd) = write.at(nothing), read.at(nothing)
         seconds += phase.syncs * each * max(0.0, written - copied)
         sd += phase.syncs * each * math.hypot(written_sd, copied_sd)

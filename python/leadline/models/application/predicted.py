@@ -109,19 +109,21 @@ def findings_of(application: Application, survey: Survey, levels: Levels) -> Ite
     ):
         yield Finding.of("depth_unknown")
     yield from levels.found
-    yield from _about_caches(found.reuse, levels.borders, survey)
+    yield from _about_caches(found.reuse, levels.boundaries, survey)
     if survey.start.access.direct:
         yield Finding.of("file_cache_not_surveyed")
     for each in found.findings:
         yield msgspec.structs.replace(each, where="application")
 
 
-def _about_caches(reuse: Reuse, borders: Sequence[Interval], survey: Survey) -> Iterator[Finding]:
-    if not borders:
-        yield Finding.of("no_border_surveyed", system=survey.start.system)
-    for border in borders:
-        if reuse.two_lists_misses(border.value) is None:
-            yield Finding.of("two_lists_unknown", cache_bytes=border.value)
+def _about_caches(
+    reuse: Reuse, boundaries: Sequence[Interval], survey: Survey
+) -> Iterator[Finding]:
+    if not boundaries:
+        yield Finding.of("no_boundary_surveyed", system=survey.start.system)
+    for boundary in boundaries:
+        if reuse.two_lists_misses(boundary.value) is None:
+            yield Finding.of("two_lists_unknown", cache_bytes=boundary.value)
 
 
 # An application predicted on a surveyed system: time in I/O by what it is for, and in all.
@@ -175,7 +177,7 @@ def predict_application(application: Application, predictor: Predictor) -> Appli
         ln_sd=ln_sd,
         df=df,
         terms=terms,
-        caches=tuple(_caches(reuse, levels.borders)),
+        caches=tuple(_caches(reuse, levels.boundaries)),
         streams=tuple(_stream_times(uses, summed)),
         findings=tuple(findings_of(application, predictor.survey, levels)),
     )
@@ -212,7 +214,7 @@ class _Asked:
 
     def summed(self) -> _Summed:
         """Add up the seconds, under both policies and at both ends of what is not known."""
-        sizes = [border.value for border in self.levels.borders]
+        sizes = [boundary.value for boundary in self.levels.boundaries]
         lru, lists = self._misses(sizes)
         both = [self._seconds(each)[0] for each in (lru, lists)]
         middle = (lru + lists) / 2
@@ -228,10 +230,10 @@ class _Asked:
     def _misses(self, sizes: Sequence[float], more: float = 0.0) -> tuple[Floats, Floats]:
         """Return what each use misses at each boundary, by LRU and by active/inactive LRU."""
         lru, lists = (np.zeros((len(self.uses), len(sizes))) for _ in range(2))
-        for border, size in enumerate(sizes):
+        for boundary, size in enumerate(sizes):
             found = misses_at(self.uses, self.reuse, size, more)
-            lru[:, border] = found.lru
-            lists[:, border] = found.lru if found.two_lists is None else found.two_lists
+            lru[:, boundary] = found.lru
+            lists[:, boundary] = found.lru if found.two_lists is None else found.two_lists
         return lru, lists
 
     def _middle(self, sizes: Sequence[float], more: float = 0.0) -> Floats:
@@ -250,7 +252,7 @@ class _Asked:
     def _size_sd(self) -> float:
         """Standard deviation of ln seconds from what is not known of the caches' sizes."""
         ends = [
-            self._middle([_end(border, low=low) for border in self.levels.borders])
+            self._middle([_end(boundary, low=low) for boundary in self.levels.boundaries])
             for low in (True, False)
         ]
         few, many = (float(self._seconds(each)[0].sum()) for each in ends)
@@ -258,7 +260,7 @@ class _Asked:
 
     def _sample_sd(self, total: float) -> float:
         """The same from the sampling of the trace's pages."""
-        sizes = [border.value for border in self.levels.borders]
+        sizes = [boundary.value for boundary in self.levels.boundaries]
         error = max([self.reuse.lru_error(size) for size in sizes], default=0.0)
         if error == 0.0:
             return 0.0
@@ -266,9 +268,9 @@ class _Asked:
         return abs(math.log(float(more) / total))
 
 
-def _end(border: Interval, *, low: bool) -> float:
-    end = border.low if low else border.high
-    return border.value if end is None else end
+def _end(boundary: Interval, *, low: bool) -> float:
+    end = boundary.low if low else boundary.high
+    return boundary.value if end is None else end
 
 
 def _requests(
@@ -314,12 +316,12 @@ def _shares(uses: Sequence[Use], summed: _Summed) -> dict[int, float]:
     return {phase: seconds / total for phase, seconds in found.items()}
 
 
-def _caches(reuse: Reuse, borders: Sequence[Interval]) -> Iterator[CacheMisses]:
-    for border in borders:
+def _caches(reuse: Reuse, boundaries: Sequence[Interval]) -> Iterator[CacheMisses]:
+    for boundary in boundaries:
         yield CacheMisses(
-            cache_bytes=border,
-            lru=reuse.lru_misses(border.value),
-            two_lists=reuse.two_lists_misses(border.value),
+            cache_bytes=boundary,
+            lru=reuse.lru_misses(boundary.value),
+            two_lists=reuse.two_lists_misses(boundary.value),
         )
 
 

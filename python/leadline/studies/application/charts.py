@@ -73,7 +73,12 @@ def miss_ratio_chart(study: Application) -> alt.LayerChart:
                 x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour
             ),
         )
-    return finish(layers, _title(study), _subtitle(study), (WIDE_PX, TALL_PX))
+    return finish(
+        layers,
+        f"What page caches miss of {study.start.system}",
+        _subtitle(study),
+        (WIDE_PX, TALL_PX),
+    )
 
 
 def _floor(study: Application, y: alt.Y) -> list[AnyChart]:
@@ -81,11 +86,7 @@ def _floor(study: Application, y: alt.Y) -> list[AnyChart]:
     share = study.found.reuse.first_touches
     row = {"y": share, "words": f"compulsory misses: {format_percent(share)}"}
     tip = alt.Tooltip("words:N", title="No cache misses fewer")
-    return [alt.Chart(values([row])).mark_rule(style="border").encode(y=y, tooltip=tip)]
-
-
-def _title(study: Application) -> str:
-    return f"What page caches miss of {study.start.system}"
+    return [alt.Chart(values([row])).mark_rule(style="boundary").encode(y=y, tooltip=tip)]
 
 
 def _subtitle(study: Application) -> str:

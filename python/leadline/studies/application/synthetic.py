@@ -93,7 +93,9 @@ def synthetic_of(application: Application, phase: int | None = None) -> Syntheti
         made = _streams(stream, at, losses, chosen.requests)
         streams += made
         at += max(each.unique_bytes for each in made)
-    processes = min(PROCESSES_MAX, max(1, round(chosen.on_their_way or _processes(chosen))))
+    processes = min(
+        PROCESSES_MAX, max(1, round(chosen.on_their_way or (chosen.workload.process_num or 1.0)))
+    )
     arrivals = _arrivals(chosen)
     think_s = _think_s(chosen, processes) if arrivals.kind == "closed" else 0.0
     workload = Workload(
@@ -130,10 +132,6 @@ def _chosen(application: Application, phase: int | None) -> PhaseFound:
         f"{application.start.system} has no phase {phase}: it has "
         f"{format_count(len(application.phases), 'phase')}"
     )
-
-
-def _processes(phase: PhaseFound) -> float:
-    return phase.workload.process_num or 1.0
 
 
 def _streams(stream: Stream, at: int, losses: list[Finding], requests: int) -> list[StreamAsked]:

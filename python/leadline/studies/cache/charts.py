@@ -18,7 +18,7 @@ from leadline.charts.layers import (
     TALL_PX,
     WIDE_PX,
     AnyChart,
-    border_marks,
+    boundary_marks,
     finish,
     point_row,
     throughput_range,
@@ -101,7 +101,7 @@ def _size_layers(found: FileCache, x: alt.X) -> list[AnyChart]:
         for kind, size in zip(KINDS, (found.reads, found.writes), strict=True)
         if size.bytes is not None
     ]
-    return border_marks(sizes, x, "Held (95% CI)", label_y=lambda index: 2 + 16 * index)
+    return boundary_marks(sizes, x, "Held (95% CI)", label_y=lambda index: 2 + 16 * index)
 
 
 # A study of a page cache as a file: the page, or the chart.

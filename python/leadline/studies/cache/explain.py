@@ -25,7 +25,7 @@ from leadline.record.findings import compare
 from leadline.record.wording import format_bytes_ci, format_rate_ci, format_share, format_times
 from leadline.stats import (
     DRIFT_FRAC_MIN,
-    FittedBorder,
+    FittedBoundary,
     Noise,
     group_drift,
     own_error,
@@ -39,7 +39,7 @@ from leadline.studies.cache.sizes import (
     disturbed_points,
     judge,
     kind_curve,
-    nearest_border,
+    nearest_boundary,
     promised,
     share_of_memory,
     size_of,
@@ -66,7 +66,7 @@ def find_file_cache(
 
     """
     reads, writes = (kind_curve(points, frac, seed=seed) for frac in (1.0, 0.0))
-    read_end, write_end = nearest_border(reads), nearest_border(writes)
+    read_end, write_end = nearest_boundary(reads), nearest_boundary(writes)
     inside, outside = rate_places(reads, writes, read_end, write_end)
     noise = noise_of((*reads.points, *writes.points))
     rates = _rates(reads, writes, inside, outside, noise)
@@ -115,8 +115,8 @@ def pooled(points: Sequence[Measurement], noise: Noise) -> Interval:
 def rate_places(
     reads: KindCurve,
     writes: KindCurve,
-    read_end: FittedBorder | None,
-    write_end: FittedBorder | None,
+    read_end: FittedBoundary | None,
+    write_end: FittedBoundary | None,
 ) -> tuple[int | None, int | None]:
     """Choose the unique_bytes within the cache, and beyond it, at which rates are compared.
 
@@ -131,7 +131,7 @@ def rate_places(
     ends = [end.bytes.value for end in (read_end, write_end) if end is not None]
     if not ends:
         return min(common), max(common) if len(common) > 1 else None
-    last = max((b.bytes.value for b in (*reads.borders, *writes.borders)), default=0.0)
+    last = max((b.bytes.value for b in (*reads.boundaries, *writes.boundaries)), default=0.0)
     inside = _most_read(reads, (u for u in common if u * EDGE <= min(ends)))
     outside = _most_read(reads, (u for u in common if u >= 2 * last and u != inside))
     return inside, outside
@@ -162,24 +162,24 @@ def _rates(
 
 
 def _read_size(
-    curve: KindCurve, border: FittedBorder | None, memory_bytes: int | None
+    curve: KindCurve, boundary: FittedBoundary | None, memory_bytes: int | None
 ) -> CacheSize:
-    if border is None:
-        return _none(_no_border(curve, "reads"))
-    return size_of(widened(border, curve), memory_bytes)
+    if boundary is None:
+        return _none(_no_boundary(curve, "reads"))
+    return size_of(widened(boundary, curve), memory_bytes)
 
 
 def _write_size(
-    curve: KindCurve, border: FittedBorder | None, policy: WritePolicy, memory_bytes: int | None
+    curve: KindCurve, boundary: FittedBoundary | None, policy: WritePolicy, memory_bytes: int | None
 ) -> CacheSize:
     if policy is WritePolicy.THROUGH:
         return _none("none absorbed: write-through")
-    if border is None:
-        return _none(_no_border(curve, "writes"))
-    return size_of(widened(border, curve), memory_bytes)
+    if boundary is None:
+        return _none(_no_boundary(curve, "writes"))
+    return size_of(widened(boundary, curve), memory_bytes)
 
 
-def _no_border(curve: KindCurve, kind: str) -> str:
+def _no_boundary(curve: KindCurve, kind: str) -> str:
     if curve.fit is None:
         return f"too few points of {kind} alone"
     most = format_bytes(max(point.workload.unique_bytes for point in curve.points))
@@ -219,7 +219,7 @@ def find_in_survey(survey: Survey, points: Sequence[Measurement]) -> FileCache:
         disk_read=_mix(survey, last, 1.0) if beyond else None,
         disk_write=_mix(survey, last, 0.0) if beyond else None,
     )
-    end = survey.borders[0].bytes.value / EDGE if survey.borders else 0.0
+    end = survey.boundaries[0].bytes.value / EDGE if survey.boundaries else 0.0
     policy, evidence = judge(
         rates,
         tally([p for p in points if p.workload.unique_bytes <= end]),
@@ -258,9 +258,9 @@ def _sizes(
     survey: Survey, points: Sequence[Measurement], policy: WritePolicy, memory_bytes: int | None
 ) -> tuple[CacheSize, CacheSize]:
     def size(index: int, *, apart: bool) -> CacheSize:
-        border = survey.borders[index]
-        share = share_of_memory(border.bytes, memory_bytes)
-        return CacheSize(bytes=border.bytes, memory_frac=share, shape=border.shape, apart=apart)
+        boundary = survey.boundaries[index]
+        share = share_of_memory(boundary.bytes, memory_bytes)
+        return CacheSize(bytes=boundary.bytes, memory_frac=share, shape=boundary.shape, apart=apart)
 
     reason = _no_size(survey, points, memory_bytes)
     if reason:
@@ -282,18 +282,18 @@ def _sizes(
 
 def _no_size(survey: Survey, points: Sequence[Measurement], memory_bytes: int | None) -> str:
     """Say why no boundary of this survey is the page cache's end; empty where one is."""
-    if not survey.borders:
+    if not survey.boundaries:
         return "this survey found no boundary"
-    if any(border.basis == "counted" for border in survey.borders):
+    if any(boundary.basis == "counted" for boundary in survey.boundaries):
         return ""
     along = [p for p in points if p.workload.read_frac > 0.0 and p.result.admissible]
     if survey.start.access.buffered and always_held(along):
         most = format_bytes(max(point.workload.unique_bytes for point in along))
         return f"no read left it up to {most}"
-    border = survey.borders[_last_holding_reads(survey)].bytes.value
-    if memory_bytes is not None and border > memory_bytes:
+    boundary = survey.boundaries[_last_holding_reads(survey)].bytes.value
+    if memory_bytes is not None and boundary > memory_bytes:
         return (
-            f"the boundary found at {format_bytes(border)} lies beyond the memory of "
+            f"the boundary found at {format_bytes(boundary)} lies beyond the memory of "
             f"{format_bytes(memory_bytes)}, so that it is not the page cache's"
         )
     return ""
@@ -301,11 +301,11 @@ def _no_size(survey: Survey, points: Sequence[Measurement], memory_bytes: int | 
 
 def _last_holding_reads(survey: Survey) -> int:
     """Index of the last region, but for the slowest, whose reads come from the page cache."""
-    counted = [i for i, border in enumerate(survey.borders) if border.basis == "counted"]
+    counted = [i for i, boundary in enumerate(survey.boundaries) if boundary.basis == "counted"]
     if counted:
         return counted[0]
     held = [r.index for r in survey.regions if (r.cached_share or 0.0) > HELD_MIN]
-    return min(max(held, default=0), len(survey.borders) - 1)
+    return min(max(held, default=0), len(survey.boundaries) - 1)
 
 
 def _last_holding_writes(survey: Survey, points: Sequence[Measurement]) -> int | None:
@@ -314,7 +314,7 @@ def _last_holding_writes(survey: Survey, points: Sequence[Measurement]) -> int |
     None where the device cannot be seen, or where not even the first region holds them.
     """
     last = None
-    for region in survey.regions[: len(survey.borders)]:
+    for region in survey.regions[: len(survey.boundaries)]:
         inside = [
             point
             for point in points

@@ -10,7 +10,7 @@ from leadline.engine import LAYOUT_BYTES_PER_S
 from leadline.errors import LeadlineError
 from leadline.record import CachePlan, CacheStart, Measurement, PlanStage, Workload, derive_seed
 from leadline.stats import next_unique_bytes
-from leadline.studies.cache.sizes import kind_curve, nearest_border
+from leadline.studies.cache.sizes import kind_curve, nearest_boundary
 from leadline.studies.hit_ratio import telling_place
 from leadline.studies.script import PointRequest
 from leadline.units import format_bytes, format_seconds
@@ -212,12 +212,12 @@ class Questions:
         plan = self.start.plan
         readings = kind_curve(self.points, kind, seed=self.start.seed, fit=False).readings
         if left <= CLOSING:
-            gap = self._gap_around_border(kind)
+            gap = self._gap_around_boundary(kind)
             if gap is not None:
                 return gap
         return next_unique_bytes(readings, plan.unique_bytes_min, plan.unique_bytes_max, left)
 
-    def _gap_around_border(self, kind: float) -> float | None:
+    def _gap_around_boundary(self, kind: float) -> float | None:
         """Where the boundary is narrowed or confirmed; None once it is both.
 
         The middle of the gap between readings in which it lies: where hits end at once, as under a
@@ -226,14 +226,14 @@ class Questions:
         there looks like a boundary. Where lookups tell the size, they do so from further on.
         """
         curve = kind_curve(self.points, kind, seed=self.start.seed)
-        border = nearest_border(curve)
-        if border is None:
+        boundary = nearest_boundary(curve)
+        if boundary is None:
             return None
         if curve.counted is not None:
             return telling_place(curve.points, self.start.plan.unique_bytes_max)
         places = [place for place, _ in curve.readings]
-        below = max((x for x in places if x <= border.bytes.value), default=min(places))
-        above = min((x for x in places if x > border.bytes.value), default=max(places))
+        below = max((x for x in places if x <= boundary.bytes.value), default=min(places))
+        above = min((x for x in places if x > boundary.bytes.value), default=max(places))
         if above > GAP * below:
             return math.sqrt(below * above)
         return above if places.count(above) == 1 else None
@@ -241,12 +241,12 @@ class Questions:
     def _rate_places(self) -> tuple[int, int]:
         plan, seed = self.start.plan, self.start.seed
         curves = [kind_curve(self.points, kind, seed=seed) for kind in (READS, WRITES)]
-        ends = [end for curve in curves if (end := nearest_border(curve))]
+        ends = [end for curve in curves if (end := nearest_boundary(curve))]
         if not ends:
             return plan.unique_bytes_min, plan.unique_bytes_max
         smaller = min(end.bytes.value for end in ends)
         # Lookups may tell a boundary where the rest of the curve shows none.
-        shown = [border for curve in curves for border in curve.borders] or ends
-        larger = max(border.bytes.value for border in shown)
+        shown = [boundary for curve in curves for boundary in curve.boundaries] or ends
+        larger = max(boundary.bytes.value for boundary in shown)
         inside = max(INSIDE * smaller, plan.unique_bytes_min)
         return round(inside), round(min(OUTSIDE * larger, plan.unique_bytes_max))

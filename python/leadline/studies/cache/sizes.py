@@ -20,11 +20,11 @@ from typing import Literal
 from leadline.record import CacheSize, Evidence, Interval, Measurement, WritePolicy
 from leadline.record.findings import Comparison, compare
 from leadline.record.wording import format_times
-from leadline.stats import BorderFit, FittedBorder, fit_borders
+from leadline.stats import BoundaryFit, FittedBoundary, fit_boundaries
 from leadline.studies.hit_ratio import (
     POINTS_MIN,
-    CountedBorder,
-    border_by_lookups,
+    CountedBoundary,
+    boundary_by_lookups,
     device_write_bytes,
     disturbances,
     miss_readings,
@@ -44,15 +44,15 @@ class KindCurve:
     points: tuple[Measurement, ...]
     basis: Basis
     """What the boundaries were fitted to."""
-    fit: BorderFit | None
+    fit: BoundaryFit | None
     """None when there are too few readings for any."""
-    counted: CountedBorder | None = None
+    counted: CountedBoundary | None = None
     """What lookups say of reads."""
 
     @property
-    def borders(self) -> tuple[FittedBorder, ...]:
+    def boundaries(self) -> tuple[FittedBoundary, ...]:
         """Boundaries by rising bytes."""
-        return self.fit.borders if self.fit else ()
+        return self.fit.boundaries if self.fit else ()
 
     @property
     def readings(self) -> list[tuple[float, float]]:
@@ -88,9 +88,9 @@ def kind_curve(
     curve = KindCurve(tuple(chosen), "misses" if seen else "throughput", None)
     if not fit or len({place for place, _ in curve.readings}) < POINTS_MIN:
         return curve
-    fitted = fit_borders(*zip(*curve.readings, strict=True), seed=seed)
+    fitted = fit_boundaries(*zip(*curve.readings, strict=True), seed=seed)
     # What writes find in the cache is not what it holds of their dirty data.
-    counted = border_by_lookups(chosen) if read_frac == 1.0 else None
+    counted = boundary_by_lookups(chosen) if read_frac == 1.0 else None
     return replace(curve, fit=fitted, counted=counted)
 
 
@@ -106,42 +106,42 @@ def _heard(curve: KindCurve) -> list[tuple[float, bool]]:
     return [(float(point.workload.unique_bytes), False) for point in curve.points]
 
 
-def widened(border: FittedBorder, curve: KindCurve) -> FittedBorder:
+def widened(boundary: FittedBoundary, curve: KindCurve) -> FittedBoundary:
     """Open a boundary's interval to the nearest undisturbed readings, where one is disturbed.
 
     Between those nothing was measured, however well the rest fits: the boundary lies anywhere
     there. Lookups tell the boundary from readings further on, so that one beside it opens nothing.
     """
     if curve.counted is not None:
-        return border
-    fitted = border.bytes
+        return boundary
+    fitted = boundary.bytes
     heard = _heard(curve)
     clean = {place for place, disturbed in heard if not disturbed}
     below = max((place for place in clean if place <= fitted.value), default=None)
     above = min((place for place in clean if place > fitted.value), default=None)
     between = [place for place, _ in heard if (below or 0.0) < place < (above or float("inf"))]
     if not between:
-        return border
+        return boundary
     low = None if below is None or fitted.low is None else min(fitted.low, below)
     high = None if above is None or fitted.high is None else max(fitted.high, above)
-    return replace(border, bytes=Interval(fitted.value, low, high, fitted.n))
+    return replace(boundary, bytes=Interval(fitted.value, low, high, fitted.n))
 
 
-def nearest_border(curve: KindCurve) -> FittedBorder | None:
+def nearest_boundary(curve: KindCurve) -> FittedBoundary | None:
     """Return the boundary at which requests leave the nearest level that holds them."""
     if curve.counted is not None:
-        return curve.counted.border
-    return next(iter(curve.borders), None)
+        return curve.counted.boundary
+    return next(iter(curve.boundaries), None)
 
 
-def size_of(border: FittedBorder, memory_bytes: int | None) -> CacheSize:
+def size_of(boundary: FittedBoundary, memory_bytes: int | None) -> CacheSize:
     """Return the size at a boundary, also as a share of memory where that is known.
 
     No cache is larger than its memory: the size ends there.
     """
-    size = within_memory(border.bytes, memory_bytes)
+    size = within_memory(boundary.bytes, memory_bytes)
     return CacheSize(
-        bytes=size, memory_frac=share_of_memory(size, memory_bytes), shape=border.shape
+        bytes=size, memory_frac=share_of_memory(size, memory_bytes), shape=boundary.shape
     )
 
 

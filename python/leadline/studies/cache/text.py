@@ -42,9 +42,9 @@ def render_cache_study(terminal: Terminal, study: CacheStudy) -> Iterator[Render
 
 def _chart(terminal: Terminal, curve: Curve, size: CacheSize) -> list[str]:
     kind = KINDS[0] if curve.focal.read_frac == 1.0 else KINDS[1]
-    borders = [size.bytes.value] if size.bytes else []
+    boundaries = [size.bytes.value] if size.bytes else []
     what = f"of {kind} alone"
-    return level_lines(curve.points, borders, terminal.width, plain=terminal.plain, what=what)
+    return level_lines(curve.points, boundaries, terminal.width, plain=terminal.plain, what=what)
 
 
 def _write_costs(terminal: Terminal, study: CacheStudy) -> Iterator[RenderableType]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import altair as alt
@@ -485,7 +485,10 @@ def _curves_chart(
 ) -> alt.LayerChart:
     """Curves of several systems at the common size (CP93 Figs. 5 and 8)."""
     policies = {each.name: each.policy for each in caches} if parameter == "read_frac" else {}
-    called = {curve.name: _with_policy(curve.name, policies) for curve in curves}
+    called = {
+        curve.name: (curve.name + _POLICY_WORDS[policies.get(curve.name, WritePolicy.UNKNOWN)])
+        for curve in curves
+    }
     rows = [
         {
             "x": point.x,
@@ -524,10 +527,6 @@ _POLICY_WORDS = {
     WritePolicy.THROUGH: " (writes through)",
     WritePolicy.UNKNOWN: "",
 }
-
-
-def _with_policy(name: str, policies: Mapping[str, WritePolicy]) -> str:
-    return name + _POLICY_WORDS[policies.get(name, WritePolicy.UNKNOWN)]
 
 
 def _halo(rows: Sequence[Row], names: Sequence[str]) -> alt.Chart:

@@ -11,19 +11,19 @@ import typer
 from leadline.engine import TargetRefused
 from leadline.outputs import write_whole
 from leadline.record.comparison import SystemsComparison
+from leadline.record.files import FILES
 from leadline.record.measurement import MEASUREMENT
-from leadline.record.study import Records
 from leadline.record.survey import SURVEY
-from leadline.store import Store, StoreError
+from leadline.store import Store
 from leadline.studies.comparison.ratio import GateRefused
 from leadline.studies.comparison.run import (
     PASSES,
     ComparisonAsked,
-    compare_measurements,
     compare_stored,
     named_systems,
     require_sense,
 )
+from leadline.studies.comparison.stored import compare_measured, kind_of
 from leadline.studies.comparison.text import junit_xml, markdown, render_comparison
 from leadline.studies.measurement.command import read_workload
 from leadline.terminal.bundles import imported
@@ -190,9 +190,10 @@ def command(
     require_sense(asked, len(surveys))
     own: Context = context.obj
     store = own.open_store() if measure else own.read_store()
-    if _are_measurements(store, surveys):
+    kind = kind_of(store, surveys[0])
+    if kind in (MEASUREMENT, FILES):
         _require_alone(workload, price, named=named, measure=measure)
-        _answer(compare_measurements(store, surveys, fail_if), files, json=json)
+        _answer(compare_measured(store, surveys, kind, fail_if), files, json=json)
         return
     systems = named_systems(store, surveys, model=model, extrapolate=extrapolate)
     document = compare_stored(store, systems, asked, Teller(lambda *_: None))
@@ -200,19 +201,6 @@ def command(
         compared = [format_study(SURVEY.said, each.predictor.survey.start) for each in systems]
         show("comparison of " + "\n  and of ".join(compared) + "\n")
     _answer(document, files, json=json)
-
-
-def _are_measurements(store: Store, refs: Sequence[str]) -> bool:
-    """Whether the first is the name or id of measurements, and of no survey."""
-    return _finds(store, refs[0], MEASUREMENT) and not _finds(store, refs[0], SURVEY)
-
-
-def _finds(store: Store, ref: str, kind: Records[Any, Any]) -> bool:
-    try:
-        store.find(ref, kind)
-    except StoreError:
-        return False
-    return True
 
 
 def _require_alone(*others: object, named: bool, measure: bool) -> None:

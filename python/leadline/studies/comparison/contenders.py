@@ -59,14 +59,14 @@ def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance
     return Disturbance(ln, tuple(found))
 
 
-def withheld(ratio: LogRatio, a: Disturbance, b: Disturbance) -> bool:
-    """Tell whether a ratio of two surveys is no verdict although it differs from 1.
+def withheld(ratio: LogRatio, unknown_ln: float) -> bool:
+    """Tell whether a ratio is no verdict although its interval does not hold 1.
 
-    A value just beyond what disturbed both is not shown to be: the end of its 95% interval that is
-    nearer to 1 has to lie beyond. False where it shows no difference anyway.
+    A value just beyond what the interval does not know of (drift, other processes, another day) is
+    not shown to be: the end that is nearer to 1 has to lie beyond.
     """
     shown = abs(ratio.mean) - student_t(ratio.df) * ratio.sd
-    return 0 < shown <= a.ln + b.ln
+    return 0 < shown <= unknown_ln
 
 
 def _moved_frac(survey: Survey) -> float:

@@ -242,7 +242,7 @@ def _predicted(a: Named, b: Named, question: Question) -> Pair:
     ratio = predicted_ratio(*sides.values()) if len(sides) == 2 else None
     if len(sides) == 2 and ratio is None:
         findings.append(Finding.of("no_spread"))
-    if ratio is not None and withheld(ratio, a.disturbance, b.disturbance):
+    if ratio is not None and withheld(ratio, a.disturbance.ln + b.disturbance.ln):
         findings.append(Finding.of("verdict_withheld"))
     rates = [sides[each.name].throughput_mb_s if each.name in sides else None for each in (a, b)]
     return compared((a.name, b.name), question, rates, ratio, findings), ratio
@@ -432,7 +432,7 @@ def _withholding(
         if share > UNKNOWN_MAX:
             names = join_words([term.name for term in unknown])
             yield from within(system.name, [Finding.of("terms_not_surveyed", terms=names, **known)])
-    if withheld(ratio, systems[0].disturbance, systems[1].disturbance):
+    if withheld(ratio, sum(system.disturbance.ln for system in systems)):
         yield Finding.of("verdict_withheld")
         for system in systems:
             yield from within(system.name, system.disturbance.findings)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from itertools import combinations
-from typing import Any
 
 import msgspec
 
@@ -25,48 +23,26 @@ from leadline.engine import (
     until_completed,
 )
 from leadline.models.predictor import Predictor
-from leadline.record import (
-    Access,
-    EngineResult,
-    Measurement,
-    Status,
-    Workload,
-    derive_seed,
-    point_id,
-)
-from leadline.record.comparison import Contender, SystemsComparison
+from leadline.record import EngineResult, Measurement, Status, Workload, derive_seed, point_id
+from leadline.record.comparison import SystemsComparison
 from leadline.record.finding import Finding, Severity, within
-from leadline.record.job import CLOSED
 from leadline.record.measurement import MEASUREMENT, MeasurementStart
 from leadline.record.study import ElapsedAnswer
 from leadline.record.wording import format_workload
-from leadline.stats import runs_interval
 from leadline.store import Keeper, Store
 from leadline.studies.comparison.contenders import Named, disturbance_of
 from leadline.studies.comparison.document import (
     ComparisonRefused,
-    Pair,
     Question,
     Terms,
     WorkloadReadings,
     compare_systems,
-    compared,
-    gate_of,
     name_systems,
     questions_on,
-    with_verdicts,
 )
-from leadline.studies.comparison.facts import differing_facts, known_cache
-from leadline.studies.comparison.ratio import (
-    ALPHA,
-    NOT_TWO,
-    GateRefused,
-    parse_prices,
-    parse_rule,
-    unpaired_ratio,
-)
+from leadline.studies.comparison.facts import known_cache
+from leadline.studies.comparison.ratio import NOT_TWO, GateRefused, parse_prices, parse_rule
 from leadline.studies.conduct import Watcher
-from leadline.studies.measurement.plan import load_measured
 from leadline.studies.same_system import SYSTEM, changed_facts
 from leadline.studies.survey.study import load_survey, surveyed_target
 
@@ -313,108 +289,6 @@ def compare_stored(
         measured = measure_now(store, systems, workloads, _turns(systems, asked), watcher)
         terms = dataclasses.replace(terms, measured=measured)
     return compare_systems(systems, terms)
-
-
-# Stored measurements compared: the same workload, reached in the same way, on both sides.
-
-
-@dataclass(frozen=True)
-class _Side:
-    """One system's measurements."""
-
-    start: MeasurementStart
-    points: tuple[Measurement, ...]
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        return self.points[0].facts if self.points else {}
-
-    @property
-    def system_profile(self) -> dict[str, Any] | None:
-        return self.start.system_profile
-
-    def readings(self, work: Workload, access: Access) -> tuple[float, ...]:
-        """MB/s of each run."""
-        own = [each for each in self.points if (each.workload, each.access) == (work, access)]
-        runs = (each.runs or (each.result,) for each in own)
-        return tuple(run.throughput_mb_s.value for each in runs for run in each)
-
-
-def compare_measurements(
-    store: Store, refs: Sequence[str], fail_if: str | None = None
-) -> SystemsComparison:
-    """Compare what was measured before, each at its own time, workload by workload.
-
-    Raises:
-        StoreError: there are no such measurements.
-        ComparisonRefused: no workload was measured on two of them, in the same way.
-
-    """
-    loaded = [load_measured(store, ref) for ref in refs]
-    names = name_systems([each.start for each in loaded])
-    sides = {
-        name: _Side(each.start, tuple(point for point in each.points if _comparable(point)))
-        for name, each in zip(names, loaded, strict=True)
-    }
-    pairs = [pair for a, b in combinations(names, 2) for pair in _both(sides, a, b)]
-    if not pairs:
-        raise ComparisonRefused(
-            "no workload was measured on both, as fast as it goes and in the same way: measure "
-            "the same one on each"
-        )
-    judged = with_verdicts(pairs)
-    decidable = sum(pair.ratio is not None for pair in judged)
-    return SystemsComparison(
-        contenders=tuple(
-            Contender(
-                name=name,
-                system=side.start.system,
-                survey_id=side.start.study_id,
-                target=side.start.target,
-                started_at=side.start.started_at,
-                model="measured",
-            )
-            for name, side in sides.items()
-        ),
-        differing_facts=differing_facts(list(sides.values())),
-        pairs=judged,
-        verdicts=decidable,
-        expected_by_chance=ALPHA * decidable,
-        common_size_bytes=None,
-        rates=(),
-        curves=(),
-        cache_sizes=(),
-        own_curves=(),
-        access_curves=(),
-        gate=gate_of(pairs, None if fail_if is None else parse_rule(fail_if)),
-        notes=("Ratios are of measurements at different times; what changed between is in them.",),
-    )
-
-
-def _comparable(point: Measurement) -> bool:
-    """Whether it ran as fast as it goes, and its workload says all of it."""
-    return point.arrivals == CLOSED and not point.streams
-
-
-def _both(sides: Mapping[str, _Side], a: str, b: str) -> Iterator[Pair]:
-    asked = dict.fromkeys((each.workload, each.access) for each in sides[a].points)
-    for work, access in asked:
-        readings = [sides[name].readings(work, access) for name in (a, b)]
-        if not readings[1]:
-            continue
-        ratio = unpaired_ratio(*readings)
-        findings = [
-            found
-            for name in (a, b)
-            for each in sides[name].points
-            if (each.workload, each.access) == (work, access)
-            for found in within(name, each.result.findings)
-            if not found.is_note
-        ]
-        findings.append(Finding.of("too_few_passes" if ratio is None else "measured_apart"))
-        rates = [runs_interval(each) for each in readings]
-        pair = compared((a, b), Question(None, work), rates, ratio, list(dict.fromkeys(findings)))
-        yield msgspec.structs.replace(pair, source="measured"), ratio
 
 
 def _turns(systems: Sequence[Named], asked: ComparisonAsked) -> MeasureOptions:

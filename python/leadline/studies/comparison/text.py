@@ -73,7 +73,7 @@ def format_per_price(rate: Interval | None) -> str:
 
 
 def marks(pair: ComparedWorkload) -> str:
-    """Write what was found in a few words: `hp-730: region border`."""
+    """Write what was found in a few words: `hp-730: region boundary`."""
     about = (_where(each) + each.code.replace("_", " ") for each in pair.findings)
     return ", ".join(dict.fromkeys(about))
 

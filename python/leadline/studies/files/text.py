@@ -80,7 +80,7 @@ def table_of(*studies: FilesStudy) -> PaperTable:
                 _column(
                     _storage(study, made=key[2], alone=len(studies) == 1),
                     [row for row in study.rows if _key(row) == key],
-                    _counts(studies, key),
+                    sorted({row.drives for one in studies for row in one.rows if _key(row) == key}),
                 )
                 for study in studies
             ),
@@ -93,10 +93,6 @@ def table_of(*studies: FilesStudy) -> PaperTable:
 
 def _key(row: FilesRow) -> tuple[str, int | None, bool]:
     return row.fs, row.block_bytes, row.made
-
-
-def _counts(studies: Sequence[FilesStudy], key: tuple[str, int | None, bool]) -> list[int]:
-    return sorted({row.drives for one in studies for row in one.rows if _key(row) == key})
 
 
 def _storage(study: FilesStudy, *, made: bool, alone: bool) -> str:

@@ -360,9 +360,11 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
     width = result.throughput_mb_s.half_width_frac
     within = f" ± {format_percent(width)}" if width is not None else ""
     written = result.written_bytes
+    took = format_time(result.wall_s, simulated=result.simulated is not None)
+    runs = f" in {len(point.runs)} runs" if len(point.runs) > 1 else ""
     rows = [
         ("throughput", format_rate_ci(result.throughput_mb_s, level=True)),
-        ("", f"{iops.value:,.0f} requests/s{within}, from {_took(result)}{_runs(point)}"),
+        ("", f"{iops.value:,.0f} requests/s{within}, from {took}{runs}"),
         ("write mode", _write_mode(point)),
         ("offered", _offered(point)),
         *span_rows(result),
@@ -387,14 +389,6 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
     rows += [(title, str(number)) for title, number in numbers if title and number is not None]
     rows += [("warning", warning) for warning in (*map(str, point.findings), *result.warnings)]
     return [(name, text) for name, text in (*rows, ("point", point.point_id)) if text is not None]
-
-
-def _took(result: EngineResult) -> str:
-    return format_time(result.wall_s, simulated=result.simulated is not None)
-
-
-def _runs(point: Measurement) -> str:
-    return f" in {len(point.runs)} runs" if len(point.runs) > 1 else ""
 
 
 def _write_mode(point: Measurement) -> str | None:

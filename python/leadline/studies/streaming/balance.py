@@ -242,7 +242,11 @@ def balances_of(study: StreamStudy) -> tuple[Balance, ...]:
 def _balance(study: StreamStudy, capacities: Capacities, cells: Sequence[Cell]) -> Balance:
     processors = processors_of(cells[0].runs[0][0].options, capacities)
     found = tuple(_saturation(name, cells, capacities, processors) for name in RESOURCES)
-    rates = {one.resource: one.mb_s_per_processor for one in found if _gives_out(one)}
+    rates = {
+        one.resource: one.mb_s_per_processor
+        for one in found
+        if (one.mb_s_per_processor is not None and (not one.at_least))
+    }
     known = {name: rate for name, rate in rates.items() if rate is not None}
     order = tuple(sorted(known, key=lambda name: known[name].value))
     return Balance(
@@ -258,10 +262,6 @@ def _balance(study: StreamStudy, capacities: Capacities, cells: Sequence[Cell]) 
         sentence=_balance_sentence(order, known),
         amdahl=amdahl_case(study, cells),
     )
-
-
-def _gives_out(one: Saturation) -> bool:
-    return one.mb_s_per_processor is not None and not one.at_least
 
 
 def _saturation(

@@ -247,20 +247,17 @@ def amdahl_case(study: StreamStudy, cells: Sequence[Cell]) -> AmdahlCase | None:
     mips = per_second * processors_of(most.runs[0][0].options, capacities)
     memory = memory_bytes / _MB / mips
     io = _disks_mb_s(most, capacities) * _MBIT_BY_MB / mips
+    unit = "MIPS" if source == "instructions" else "million cycles per second"
     return AmdahlCase(
         mips=mips,
         mips_source=source,
         memory_mb_per_mips=memory,
         io_mbit_s_per_mips=io,
         sentence=(
-            f"{format_number(memory)} MB and {format_number(io)} Mbit/s per {_unit(source)} "
+            f"{format_number(memory)} MB and {format_number(io)} Mbit/s per {unit} "
             "(Amdahl and Case: 1 MB and 1 Mbit/s per MIPS)."
         ),
     )
-
-
-def _unit(source: str) -> str:
-    return "MIPS" if source == "instructions" else "million cycles per second"
 
 
 def _million_per_second(

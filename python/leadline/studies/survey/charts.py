@@ -14,7 +14,7 @@ from leadline.charts.layers import (
     TALL_PX,
     WIDE_PX,
     AnyChart,
-    border_marks,
+    boundary_marks,
     curve_layers,
     finish,
     focal_mark,
@@ -30,7 +30,7 @@ from leadline.record.findings import average_slope, ends, gain, told_drift
 from leadline.record.wording import (
     FRACTION_ENDS,
     PARAMETER_TITLES,
-    format_border,
+    format_boundary,
     format_change,
     format_number,
     format_place,
@@ -56,32 +56,32 @@ def unique_bytes_chart(survey: Survey) -> alt.LayerChart:
     log = wants_log(least, most)
     x = bytes_x([point.x for point in curve.points], "Working set (unique_bytes, log scale)")
     y = throughput_y(least, most, headroom=1.24, log=log)
-    layers = [*border_layers(survey, x), *curve_layers(curve, x, y), *_region_labels(survey, x)]
+    layers = [*boundary_layers(survey, x), *curve_layers(curve, x, y), *_region_labels(survey, x)]
     focal = format_workload(curve.focal).partition(", ")[2]
     subtitle = f"At {focal}. Bars: 95% intervals; small rings: single readings."
     return finish(layers, _levels_title(survey), subtitle, (WIDE_PX, TALL_PX))
 
 
 def _levels_title(survey: Survey) -> str:
-    if survey.borders:
+    if survey.boundaries:
         text = join_words(
             [
-                f"{region.name} ends at {format_bytes(border.bytes.value)}"
-                for region, border in zip(survey.regions, survey.borders, strict=False)
+                f"{region.name} ends at {format_bytes(boundary.bytes.value)}"
+                for region, boundary in zip(survey.regions, survey.boundaries, strict=False)
             ]
         )
         return text[:1].upper() + text[1:]
     return "No boundary shown: one level" if survey.regions else "Throughput so far"
 
 
-def border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[AnyChart]:
+def boundary_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[AnyChart]:
     """Return the ends of the levels as dashed rules, their intervals as bands, none without."""
-    borders = [
-        (border.bytes, format_bytes(border.bytes.value), format_border(border))
-        for border in survey.borders
+    boundaries = [
+        (boundary.bytes, format_bytes(boundary.bytes.value), format_boundary(boundary))
+        for boundary in survey.boundaries
     ]
     title = "The level ends at (95% CI)"
-    return border_marks(borders, x, title, label_y=_label_y, labelled=labelled)
+    return boundary_marks(boundaries, x, title, label_y=_label_y, labelled=labelled)
 
 
 def _label_y(index: int) -> dict[str, str]:
@@ -123,7 +123,7 @@ def slope_chart(survey: Survey) -> alt.LayerChart:
     x = bytes_x(curve_xs, "Working set (unique_bytes, log scale)")
     y = alt.Y("y:Q", axis=alt.Axis(title="Slope (MB/s per MB touched)", format="~r", tickCount=5))
     tips = tooltips(where="At", slope="Slope")
-    layers: list[AnyChart] = border_layers(survey, x, labelled=False)
+    layers: list[AnyChart] = boundary_layers(survey, x, labelled=False)
     chart = alt.Chart(values(rows))
     layers += [
         chart.mark_line(style="curve").encode(x=x, y=y),
@@ -387,7 +387,7 @@ def _chart(
     here = alt.Chart(alt.NamedData("here")).encode(x=x)
     low = on_field(y, "low")
     tips = tooltips(where="At", rate="Throughput (95% CI)")
-    layers: list[AnyChart] = border_layers(survey, x) if parameter == "unique_bytes" else []
+    layers: list[AnyChart] = boundary_layers(survey, x) if parameter == "unique_bytes" else []
     layers += [
         chart.mark_area(style="band", clip=True).encode(
             y=low, y2=alt.Y2("high:Q"), detail=alt.Detail("region:N")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
 
 import msgspec
 
 from leadline.engine import bytes_written
 from leadline.record import (
-    Border,
+    Boundary,
     Curve,
     CurvePoint,
     DriftStep,
@@ -25,13 +27,21 @@ from leadline.record import (
     Workload,
 )
 from leadline.record.finding import Finding
+from leadline.record.wording import PARAMETER_TITLES, format_place, format_rate_ci, format_value
 from leadline.stats import change_points, good_range, group_drift, group_step, slope
 from leadline.studies.hit_ratio import throughput
 from leadline.studies.memory import memory_bytes_of
-from leadline.studies.survey.borders import Decided, SurveyReadings, curve_of, decide_again, value
+from leadline.studies.survey.boundaries import (
+    Decided,
+    SurveyReadings,
+    curve_of,
+    decide_again,
+    value,
+)
 from leadline.studies.survey.middle import MiddleStrategy, RegionBounds, half_way
 from leadline.studies.survey.sentences import NoiseModel, sentences, survey_findings
 from leadline.studies.survey.strategy import SeventyFiveStrategy, Surveyor, format_vector
+from leadline.units import format_seconds
 
 CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
 ORDINALS = ("first", "second", "third", "fourth")
@@ -84,22 +94,24 @@ class _Explanation:
 
     def survey(self, wall_s: float | None) -> Survey:
         decided = self._decided_again()
-        borders = decided.borders if decided else ()
-        regions = self._regions(borders)
+        boundaries = decided.boundaries if decided else ()
+        regions = self._regions(boundaries)
         curve = self._curve("unique_bytes", None, self._curve_focal())
         families = tuple(self._family(region) for region in regions)
         last = self.points[-1] if self.points else None
         draft = Survey(
             start=self.start,
             status=Status.DONE if self.complete else Status.STOPPED,
-            wall_s=wall_s if wall_s is not None else _end_of(last),
+            wall_s=wall_s
+            if wall_s is not None
+            else (last.clock_s + last.result.total_s if last else 0.0),
             points=len(self.points),
             regions=regions,
-            borders=borders,
+            boundaries=boundaries,
             unique_bytes_curve=curve,
             slope=_slope(curve),
             families=families,
-            cache_bytes=_cache_bytes(borders, regions, self.memory_bytes),
+            cache_bytes=_cache_bytes(boundaries, regions, self.memory_bytes),
             sentinels=self._sentinels(),
             drift_frac=self._drift(),
             drift_step=self._drift_step(),
@@ -144,11 +156,11 @@ class _Explanation:
             [value(p, "unique_bytes") for p in points], [throughput(p) for p in points]
         )
 
-    def _regions(self, borders: Sequence[Border]) -> tuple[Region, ...]:
+    def _regions(self, boundaries: Sequence[Boundary]) -> tuple[Region, ...]:
         bounds = self.strategy.regions
-        edges = [item.bytes.value for item in borders]
+        edges = [item.bytes.value for item in boundaries]
         focals = [self.strategy.focal_in(item) for item in bounds]
-        shares = [self._cached_share(focal) for focal in focals]
+        shares = [_cached_share(self.readings.at(focal)) for focal in focals]
         names = (
             server_level_names(len(focals))
             if self.start.backend == "nfs"
@@ -176,11 +188,6 @@ class _Explanation:
             for frac in (1.0, 0.0)
         )
         return statistics.fmean(reads) / statistics.fmean(writes) if reads and writes else 1.0
-
-    def _cached_share(self, focal: Workload) -> float | None:
-        shares = [p.result.cached_share for p in self.readings.at(focal)]
-        known = [share for share in shares if share is not None]
-        return statistics.mean(known) if known else None
 
     # ---- curves -----------------------------------------------------------------------------
 
@@ -258,6 +265,17 @@ class _Explanation:
         return bool(max(found, used) <= SETTLED_FACTOR * min(found, used))
 
 
+def _cached_share(points: Sequence[Measurement]) -> float | None:
+    """Of all reads; of those at random places where the file system counts no bytes (Btrfs)."""
+    shares = [
+        looked if point.result.cached_share is None else point.result.cached_share
+        for point in points
+        for looked in (point.result.provenance.found_random_share,)
+    ]
+    known = [share for share in shares if share is not None]
+    return statistics.mean(known) if known else None
+
+
 def region_names(
     cached_shares: Sequence[float | None], reads_over_writes: Sequence[float]
 ) -> list[str]:
@@ -296,7 +314,7 @@ def server_level_names(count: int) -> list[str]:
 
 
 def _cache_bytes(
-    borders: Sequence[Border], regions: tuple[Region, ...], memory_bytes: int | None
+    boundaries: Sequence[Boundary], regions: tuple[Region, ...], memory_bytes: int | None
 ) -> Interval | None:
     """Effective size of the page cache for reads: its end by hit ratio, or the last boundary.
 
@@ -304,13 +322,13 @@ def _cache_bytes(
     mostly read from it; otherwise with the first boundary. What ends beyond the memory is no page
     cache.
     """
-    if not borders:
+    if not boundaries:
         return None
-    counted = [border.bytes for border in borders if border.basis == "counted"]
+    counted = [boundary.bytes for boundary in boundaries if boundary.basis == "counted"]
     if counted:
         return counted[0]
     cached = [r.index for r in regions if (r.cached_share or 0.0) > CACHED_SHARE_MIN]
-    found = borders[min(max(cached, default=0), len(borders) - 1)].bytes
+    found = boundaries[min(max(cached, default=0), len(boundaries) - 1)].bytes
     return None if memory_bytes is not None and found.value > memory_bytes else found
 
 
@@ -335,13 +353,78 @@ def _accuracy(curve: Curve, families: tuple[Family, ...]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def _end_of(last: Measurement | None) -> float:
-    return last.clock_s + last.result.total_s if last else 0.0
-
-
 def _with_words(
     draft: Survey, points: Sequence[Measurement], *, contradicted: bool, doubt: Finding | None
 ) -> Survey:
     findings = survey_findings(draft, points, contradicted=contradicted, doubt=doubt)
     worded = msgspec.structs.replace(draft, findings=findings)
     return msgspec.structs.replace(worded, sentences=sentences(worded))
+
+
+class PointLatency(NamedTuple):
+    """What a point of a curve says beside its throughput; of several readings the mean."""
+
+    mean_us: float
+    p50_us: float
+    p99_us: float
+    iops: float
+
+
+def latencies(points: Iterable[Measurement]) -> dict[str, PointLatency]:
+    """Return what every measurement says of response times, by its id."""
+    found = {}
+    for point in points:
+        result, times = point.result, point.result.latency_us
+        found[point.point_id] = PointLatency(times.mean, times.p50, times.p99, result.iops.value)
+    return found
+
+
+def latency_at(point: CurvePoint, known: Mapping[str, PointLatency]) -> PointLatency | None:
+    """Return what the readings of a curve's point say together; None where none is known."""
+    own = [known[each] for each in point.point_ids if each in known]
+    if not own:
+        return None
+    return PointLatency(*(fmean(column) for column in zip(*own, strict=True)))
+
+
+def every_curve(survey: Survey) -> tuple[Curve, ...]:
+    """Return the curve over the working set, then those of each level."""
+    own = (curve for family in survey.families for curve in family.curves)
+    return (survey.unique_bytes_curve, *own)
+
+
+def format_curve(survey: Survey, curve: Curve) -> str:
+    """Write what a curve is over, and where: `request size within the page cache`."""
+    title = PARAMETER_TITLES[curve.parameter]
+    region = next((each for each in survey.regions if each.index == curve.region), None)
+    return f"{title}, over all levels" if region is None else f"{title}, {format_place(region)}"
+
+
+def curve_rows(
+    curve: Curve, known: Mapping[str, PointLatency], *, iops: bool = False
+) -> list[tuple[str, ...]]:
+    """Return a row for each point of a curve.
+
+    Args:
+        curve: whose points.
+        known: by `latencies`.
+        iops: requests per second in place of MB/s.
+
+    """
+    rows: list[tuple[str, ...]] = []
+    for point in curve.points:
+        own = latency_at(point, known)
+        rate = format_rate_ci(point.throughput_mb_s)
+        if iops:
+            rate = "not known" if own is None else f"{own.iops:,.0f}"
+        times = ("not known",) * 2
+        if own is not None:
+            times = (format_seconds(own.p50_us / 1e6), format_seconds(own.p99_us / 1e6))
+        rows.append((format_value(curve.parameter, point.x), rate, *times))
+    return rows
+
+
+def curve_heads(curve: Curve, *, iops: bool = False) -> tuple[str, ...]:
+    """Return the heads of these rows."""
+    rate = "Requests/s" if iops else "Throughput (95% CI)"
+    return (PARAMETER_TITLES[curve.parameter], rate, "p50", "p99")

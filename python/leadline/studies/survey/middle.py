@@ -24,7 +24,7 @@ from leadline.record import PARAMETERS, PROCESSES_MAX, Measurement, Plan, Worklo
 from leadline.record.workload import FRACTIONS
 from leadline.stats import half_way_x, next_unique_bytes, still_rising
 from leadline.studies.hit_ratio import telling_place, throughput
-from leadline.studies.survey.borders import Decided, SurveyReadings, curve_of, decide, value
+from leadline.studies.survey.boundaries import Decided, SurveyReadings, curve_of, decide, value
 from leadline.studies.survey.plan import curve_shares, spread
 
 CLOSING = 4
@@ -202,7 +202,7 @@ class MiddleStrategy:
             seed=self.seed,
             memory_bytes=self.memory_bytes,
         )
-        ends = [border.bytes.value for border in self.decided.borders]
+        ends = [boundary.bytes.value for boundary in self.decided.boundaries]
         self.regions = region_bounds(ends, self.plan)
 
     def _next_unique_bytes(self, left: int) -> float:
@@ -242,7 +242,7 @@ class MiddleStrategy:
                 high,
                 (at,),
                 counts[parameter],
-                log=_is_log(parameter),
+                log=(parameter in ("size_mean", "process_num", "unique_bytes")),
                 # Of one end alone: more workloads have one process than the most.
                 low_first=parameter == "process_num" and counts[parameter] == 1,
             )
@@ -309,10 +309,12 @@ class MiddleStrategy:
 
     def _fitted(self, counts: Sequence[int], model: JointModel | None) -> JointModel:
         """Fit the model of so many first points, each from the one before."""
-        borders = [border.bytes for border in self.decided.borders] if self.decided else []
+        boundaries = (
+            [boundary.bytes for boundary in self.decided.boundaries] if self.decided else []
+        )
         for count in counts:
             points = self.readings.all[:count]
-            model = fit_joint(sample_of(points, borders, self.processors), model)
+            model = fit_joint(sample_of(points, boundaries, self.processors), model)
         assert model is not None  # noqa: S101 - a fit is asked for only where one is owed
         return model
 
@@ -363,10 +365,6 @@ def _round_robin(focals: list[Workload]) -> list[Workload]:
         lanes.setdefault(focal, []).append(focal)
     rounds = itertools.zip_longest(*lanes.values())
     return [focal for turn in rounds for focal in turn if focal is not None]
-
-
-def _is_log(parameter: str) -> bool:
-    return parameter in ("size_mean", "process_num", "unique_bytes")
 
 
 def _whole_blocks(x: float) -> int:

@@ -47,7 +47,7 @@ from leadline.studies.survey.charts import (
     summary_chart,
     what_if_charts,
 )
-from leadline.studies.survey.latency import (
+from leadline.studies.survey.explain import (
     PointLatency,
     every_curve,
     format_curve,
@@ -266,7 +266,7 @@ def what_if_document(
     Keys: `survey_id`; `model` (`Model.embedded()`, its matrices packed by `pack`); `t`, the 95%
     quantile for the model's df; `sliders`, every parameter with the values it can take and where
     it starts; `regions` with the range of each parameter (`spans`); `unique_bytes`, the range over
-    all; `size_share_max` and `border_zones` as in `leadline.models.ranges`; `chart_bytes`, where
+    all; `size_share_max` and `boundary_zones` as in `leadline.models.ranges`; `chart_bytes`, where
     the chart over unique_bytes is evaluated; `charts`, a Vega-Lite specification per parameter,
     with a linear and a log axis; `log_ratio`, most over least throughput from which log is chosen.
     """
@@ -288,7 +288,7 @@ def what_if_document(
         "regions": [_region(predictor, region) for region in survey.regions],
         "unique_bytes": [predictor.ranges.unique_bytes.low, predictor.ranges.unique_bytes.high],
         "size_share_max": SIZE_SHARE_MAX,
-        "border_zones": [list(zone) for zone in predictor.ranges.border_zones],
+        "boundary_zones": [list(zone) for zone in predictor.ranges.boundary_zones],
         "chart_bytes": _chart_bytes(sliders[0]["values"], regions),
         "charts": what_if_charts(survey, {item["parameter"]: item["values"] for item in sliders}),
         "log_ratio": LOG_THROUGHPUT_RATIO,

@@ -12,13 +12,13 @@ from leadline.record.finding import Finding, Severity, drift_values
 from leadline.record.findings import (
     LEVEL_FRAC,
     Gain,
-    border_is_gradual,
+    boundary_is_gradual,
     compare,
     ends,
     gain,
     told_drift,
 )
-from leadline.record.survey import Border, Curve, CurvePoint, Region
+from leadline.record.survey import Boundary, Curve, CurvePoint, Region
 from leadline.record.wording import (
     FRACTION_ENDS,
     format_basis,
@@ -43,7 +43,7 @@ from leadline.stats import (
     reading_interval,
 )
 from leadline.studies.hit_ratio import throughput
-from leadline.studies.survey.borders import SurveyReadings
+from leadline.studies.survey.boundaries import SurveyReadings
 from leadline.studies.survey.middle import RegionBounds
 from leadline.units import format_bytes, format_percent, format_seconds
 
@@ -54,7 +54,7 @@ from leadline.units import format_bytes, format_percent, format_seconds
 # between replicates, pooled over the region a point lies in, or over the whole survey where a
 # region has too few.
 
-BORDER_ZONE = 1.15
+BOUNDARY_ZONE = 1.15
 """Places within this factor of a boundary count as at the boundary."""
 
 OWN_DEGREES_MIN = 3
@@ -70,8 +70,8 @@ class NoiseModel:
         movement = _movement(readings)
         every = max(_degrees(groups), 1)
         self._overall = _pool(groups, movement, 1.0)
-        self._borders = [region.low_bytes for region in regions[1:]]
-        inside = [_inside(groups, region, self._borders) for region in regions]
+        self._boundaries = [region.low_bytes for region in regions[1:]]
+        inside = [_inside(groups, region, self._boundaries) for region in regions]
         self._degrees = [_degrees(own) for own in inside]
         self._own = [
             _pool(own, movement, degrees / every)
@@ -80,7 +80,7 @@ class NoiseModel:
 
     def at(self, workload: Workload) -> Noise:
         """Noise of a workload, by the region that holds its unique_bytes."""
-        if _at_border(workload.unique_bytes, self._borders):
+        if _at_boundary(workload.unique_bytes, self._boundaries):
             return self._overall
         for index, region in enumerate(self._regions):
             inside = region.low_bytes <= workload.unique_bytes <= region.high_bytes
@@ -100,23 +100,23 @@ class NoiseModel:
 
 
 def _inside(
-    groups: Sequence[Sequence[Measurement]], region: RegionBounds, borders: Sequence[int]
+    groups: Sequence[Sequence[Measurement]], region: RegionBounds, boundaries: Sequence[int]
 ) -> list[Sequence[Measurement]]:
     return [
         group
         for group in groups
         if region.low_bytes <= group[0].workload.unique_bytes <= region.high_bytes
-        and not _at_border(group[0].workload.unique_bytes, borders)
+        and not _at_boundary(group[0].workload.unique_bytes, boundaries)
     ]
 
 
-def _at_border(unique_bytes: int, borders: Sequence[int]) -> bool:
+def _at_boundary(unique_bytes: int, boundaries: Sequence[int]) -> bool:
     """Whether a place is so near a boundary that its readings jump between two levels.
 
     Readings there differ by far more than those inside a region (CP94 §7: "performance is often
     unstable"); they would drown the region's own noise, and its noise would understate theirs.
     """
-    return any(max(unique_bytes, b) <= BORDER_ZONE * min(unique_bytes, b) for b in borders)
+    return any(max(unique_bytes, b) <= BOUNDARY_ZONE * min(unique_bytes, b) for b in boundaries)
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def survey_findings(
         _lengthened(survey, points),
         _unsettled(survey),
         _foreign_load(points),
-        _no_border(survey),
+        _no_boundary(survey),
         *survey.start.findings,
         *_of_the_engine(points),
     ]
@@ -228,8 +228,8 @@ def _drift(survey: Survey) -> Finding | None:
 
 
 def _contradicted(survey: Survey) -> Finding:
-    borders = len(survey.borders)
-    return Finding.of("borders_gone", **({} if borders == 1 else {"borders": borders}))
+    boundaries = len(survey.boundaries)
+    return Finding.of("boundaries_gone", **({} if boundaries == 1 else {"boundaries": boundaries}))
 
 
 def _not_admissible(points: Sequence[Measurement]) -> Finding | None:
@@ -258,20 +258,18 @@ def _level_shifts(points: Sequence[Measurement]) -> Finding | None:
     shifted = [point for point in points if len(point.result.levels) > 1]
     if not shifted:
         return None
-    worst = max(shifted, key=_contrast)
+    rates = {
+        point.order: [level.throughput_mb_s for level in point.result.levels] for point in shifted
+    }
+    worst = max(rates, key=lambda order: max(rates[order]) / max(min(rates[order]), 1e-9))
     return Finding.of(
         "points_shifted",
         shifted=len(shifted),
         points=len(points),
-        worst=worst.order + 1,
-        first_mb_s=worst.result.levels[0].throughput_mb_s,
-        last_mb_s=worst.result.levels[-1].throughput_mb_s,
+        worst=worst + 1,
+        low_mb_s=min(rates[worst]),
+        high_mb_s=max(rates[worst]),
     )
-
-
-def _contrast(point: Measurement) -> float:
-    rates = [level.throughput_mb_s for level in point.result.levels]
-    return max(rates) / max(min(rates), 1e-9)
 
 
 def _stalls(points: Sequence[Measurement]) -> Finding | None:
@@ -315,10 +313,10 @@ def _foreign_load(points: Sequence[Measurement]) -> Finding | None:
     return Finding.of("points_foreign_load", foreign_frac=FOREIGN_CPU_MAX, **counts)
 
 
-def _no_border(survey: Survey) -> Finding | None:
-    if survey.borders or survey.start.focal_mode == "75%" or survey.status is not Status.DONE:
+def _no_boundary(survey: Survey) -> Finding | None:
+    if survey.boundaries or survey.start.focal_mode == "75%" or survey.status is not Status.DONE:
         return None
-    return Finding.of("no_border", max_bytes=survey.start.plan.unique_bytes_max)
+    return Finding.of("no_boundary", max_bytes=survey.start.plan.unique_bytes_max)
 
 
 def _of_the_engine(points: Sequence[Measurement]) -> list[Finding]:
@@ -376,26 +374,23 @@ def _levels(survey: Survey) -> str:
     capped = f"; page cache capped at {format_bytes(cap)}" if cap else ""
     if len(regions) == 1:
         return f"{_one_level(regions[0], curve)}{capped}."
-    bases = {border.basis for border in survey.borders}
+    bases = {boundary.basis for boundary in survey.boundaries}
     ends = "; ".join(
-        f"{region.name if index else _upper(region.name)}: {_end(border, named=len(bases) > 1)}"
-        for index, (region, border) in enumerate(zip(regions, survey.borders, strict=False))
+        f"{region.name}: {_end(boundary, named=len(bases) > 1)}"
+        for region, boundary in zip(regions, survey.boundaries, strict=False)
     )
+    ends = ends[:1].upper() + ends[1:]
     basis = f"; from {format_basis(bases.pop())}" if len(bases) == 1 else ""
-    gradual = border_is_gradual(survey.borders[-1])
+    gradual = boundary_is_gradual(survey.boundaries[-1])
     last = regions[-1].name
     beyond = f"gradual transition to {last}" if gradual else f"{last} beyond"
     return f"{ends}; {beyond} ({len(regions)} levels{basis}{capped})."
 
 
-def _end(border: Border, *, named: bool) -> str:
-    return format_bytes_ci(border.bytes, level=True) + (
-        f" from {format_basis(border.basis)}" * named
+def _end(boundary: Boundary, *, named: bool) -> str:
+    return format_bytes_ci(boundary.bytes, level=True) + (
+        f" from {format_basis(boundary.basis)}" * named
     )
-
-
-def _upper(name: str) -> str:
-    return name[0].upper() + name[1:]
 
 
 def _one_level(region: Region, curve: Curve) -> str:

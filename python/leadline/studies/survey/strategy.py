@@ -20,7 +20,7 @@ from leadline.record.wording import format_count
 from leadline.stats import good_range
 from leadline.studies.memory import memory_bytes_of
 from leadline.studies.script import PointRequest
-from leadline.studies.survey.borders import Decided, SurveyReadings, curve_of
+from leadline.studies.survey.boundaries import Decided, SurveyReadings, curve_of
 from leadline.studies.survey.middle import START, MiddleStrategy, RegionBounds, Script, interleave
 from leadline.studies.survey.plan import reserved_75, share, spread
 from leadline.units import format_bytes

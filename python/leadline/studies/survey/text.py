@@ -20,7 +20,7 @@ from leadline.record.access import ACCESS_OPTIONS
 from leadline.record.survey import SURVEY, SurveyStart
 from leadline.record.validation import VALIDATION
 from leadline.record.wording import (
-    format_border,
+    format_boundary,
     format_count,
     format_half_width,
     format_rate_ci,
@@ -38,7 +38,7 @@ from leadline.studies.measurement.text import (
     slice_outliers,
 )
 from leadline.studies.registry import Kind, first, stored_points
-from leadline.studies.survey.latency import (
+from leadline.studies.survey.explain import (
     PointLatency,
     curve_heads,
     curve_rows,
@@ -74,13 +74,15 @@ def level_rows(survey: Survey) -> list[dict[str, Any]]:
     rows = []
     fastest = max((region.throughput_mb_s.value for region in survey.regions), default=0.0)
     for region in survey.regions:
-        border = survey.borders[region.index] if region.index < len(survey.borders) else None
+        boundary = (
+            survey.boundaries[region.index] if region.index < len(survey.boundaries) else None
+        )
         noise = survey.noise_frac.get(region.name)
         share = region.cached_share
         rows.append(
             {
                 "name": region.name,
-                "holds": format_border(border) if border else "everything beyond",
+                "holds": format_boundary(boundary) if boundary else "everything beyond",
                 "rate": format_rate_ci(region.throughput_mb_s),
                 "bar": 100 * region.throughput_mb_s.value / fastest if fastest > 0 else 0.0,
                 "noise": format_percent(noise) if noise is not None else "not measured",
@@ -303,11 +305,13 @@ def render_terminal(
 def _table(terminal: Terminal, survey: Survey) -> Table:
     rows = []
     for region in survey.regions:
-        border = survey.borders[region.index] if region.index < len(survey.borders) else None
+        boundary = (
+            survey.boundaries[region.index] if region.index < len(survey.boundaries) else None
+        )
         noise, share = survey.noise_frac.get(region.name), region.cached_share
         cells = (
             region.name,
-            format_border(border) if border else "everything beyond",
+            format_boundary(boundary) if boundary else "everything beyond",
             format_rate_ci(region.throughput_mb_s),
             format_percent(noise) if noise is not None else "not measured",
             format_percent(share) if share is not None else "not measured",
@@ -331,8 +335,8 @@ def render_curves(
 
 def chart_lines(survey: Survey, width: int, *, plain: bool = False) -> list[str]:
     """Draw throughput against the working set in `width` columns; empty when there is no room."""
-    borders = [border.bytes.value for border in survey.borders]
-    return level_lines(survey.unique_bytes_curve.points, borders, width, plain=plain)
+    boundaries = [boundary.bytes.value for boundary in survey.boundaries]
+    return level_lines(survey.unique_bytes_curve.points, boundaries, width, plain=plain)
 
 
 # A survey as JSON.
@@ -361,8 +365,8 @@ def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, 
             }
             for region in survey.regions
         ],
-        "borders_bytes": [border.bytes for border in survey.borders],
-        "borders_from": [border.basis for border in survey.borders],
+        "boundaries_bytes": [boundary.bytes for boundary in survey.boundaries],
+        "boundaries_from": [boundary.basis for boundary in survey.boundaries],
         "cache_bytes": survey.cache_bytes,
         "file_cache": find_in_survey(survey, points),
         "cross_check_bytes": survey.cross_check_bytes,

@@ -44,7 +44,7 @@ ERROR_FRAC_MIN = 0.001
 _PERCENT = "format(100 * datum.value, '~r') + '%'"
 _TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _ROW_PX = 38
-AWAY, AT_BORDER = "away from region boundaries", "at a region boundary"
+AWAY, AT_BOUNDARY = "away from region boundaries", "at a region boundary"
 
 
 def validation_charts(validation: Validation) -> dict[str, alt.LayerChart]:
@@ -103,7 +103,7 @@ def scatter_chart(validation: Validation, score: ModelScore) -> alt.LayerChart:
     least = min(rates + [float(row["y"]) for row in singles])
     most = max(rates + [float(row["y"]) for row in singles])
     x, y, ends = throughput_xy(least, most, "Measured", "Predicted")
-    both = alt.Scale(domain=[AWAY, AT_BORDER], range=["circle", "triangle-up"])
+    both = alt.Scale(domain=[AWAY, AT_BOUNDARY], range=["circle", "triangle-up"])
     # The corner above the diagonal is empty, and a legend below is wider than a phone.
     zone = alt.Legend(title=None, orient="top-left", columns=1)
     tips = tooltips(
@@ -150,7 +150,7 @@ def _single_lines(singles: list[dict[str, Any]], y: alt.Y) -> list[AnyChart]:
 
 
 def _zone_colour(legend: alt.Legend) -> alt.Color:
-    return alt.Color("zone:N", scale=alt.Scale(domain=[AWAY, AT_BORDER]), legend=legend)
+    return alt.Color("zone:N", scale=alt.Scale(domain=[AWAY, AT_BOUNDARY]), legend=legend)
 
 
 def models_chart(validation: Validation) -> alt.LayerChart:
@@ -304,8 +304,8 @@ def error_chart(validation: Validation, score: ModelScore, parameter: str) -> al
         ),
     ]
     if wide:
-        borders = [{"x": item.high_bytes} for item in validation.start.ranges[:-1]]
-        layers.insert(0, alt.Chart(values(borders)).mark_rule(style="border").encode(x=x))
+        boundaries = [{"x": item.high_bytes} for item in validation.start.ranges[:-1]]
+        layers.insert(0, alt.Chart(values(boundaries)).mark_rule(style="boundary").encode(x=x))
     return finish(
         layers,
         _error_title(found),
@@ -353,7 +353,7 @@ def forecast_rows(validation: Validation, model: str) -> list[dict[str, Any]]:
                     "y": forecast.throughput_mb_s,
                     "low": forecast.low_mb_s,
                     "high": forecast.high_mb_s,
-                    "zone": AT_BORDER if item.border_zone else AWAY,
+                    "zone": AT_BOUNDARY if item.boundary_zone else AWAY,
                     "signed": forecast.error_frac,
                     "workload": format_workload(item.workload),
                     "measured": format_rate(item.measured_mb_s),

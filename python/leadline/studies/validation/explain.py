@@ -299,15 +299,11 @@ def _singles(validation: Validation, score: ModelScore) -> str | None:
     if not rivals:
         return None
     best = min(rivals, key=lambda item: item.median_error.value)
+    times = best.median_error.value / max(score.median_error.value, 1e-9)
     return (
         f"The best single number ({best.model}) is off by "
-        f"{format_percent(best.median_error.value)}, {format_number(_times(best, score))} times as "
-        "much."
+        f"{format_percent(best.median_error.value)}, {format_number(times)} times as much."
     )
-
-
-def _times(rival: ModelScore, score: ModelScore) -> float:
-    return rival.median_error.value / max(score.median_error.value, 1e-9)
 
 
 def _drift(validation: Validation) -> str | None:

@@ -55,7 +55,7 @@ from leadline.studies.validation.plan import (
 CONFIDENCES = (0.5, 0.9, 0.95)
 SCORED_MIN = 4
 """A median of fewer workloads is not reported."""
-BORDER_PLACE = "region boundary"
+BOUNDARY_PLACE = "region boundary"
 SURVEY_MEDIAN = "survey median"
 
 
@@ -171,7 +171,7 @@ def validated_workloads(
             ValidatedWorkload(
                 workload=workload,
                 region=space.at(workload.unique_bytes).region,
-                border_zone=ranges.border_zone(workload.unique_bytes) is not None,
+                boundary_zone=ranges.boundary_zone(workload.unique_bytes) is not None,
                 readings_mb_s=tuple(readings),
                 measured_mb_s=measured,
                 repeat_error_frac=abs(known[0] / known[1] - 1) if both else None,
@@ -240,7 +240,7 @@ def _score(
     own = [row.forecasts[at] for row in rows]
     signed = np.array([item.error_frac for item in own])
     errors, seed = np.abs(signed), start.seed
-    inner = errors[[not row.border_zone for row in rows]]
+    inner = errors[[not row.boundary_zone for row in rows]]
     repeats = np.array(
         [math.nan if row.repeat_error_frac is None else row.repeat_error_frac for row in rows]
     )
@@ -295,12 +295,13 @@ def _by_parameter(
 def _by_place(
     start: ValidationStart, rows: Sequence[ValidatedWorkload], errors: Floats
 ) -> tuple[PlaceError, ...]:
-    border = np.array([row.border_zone for row in rows])
+    boundary = np.array([row.boundary_zone for row in rows])
     region = np.array([row.region for row in rows])
     places: list[tuple[int | None, str, Floats]] = [
-        (item.region, item.name, errors[~border & (region == item.region)]) for item in start.ranges
+        (item.region, item.name, errors[~boundary & (region == item.region)])
+        for item in start.ranges
     ]
-    places.append((None, BORDER_PLACE, errors[border]))
+    places.append((None, BOUNDARY_PLACE, errors[boundary]))
     return tuple(
         PlaceError(index, name, quantile_interval(own, 0.5, start.seed))
         for index, name, own in places

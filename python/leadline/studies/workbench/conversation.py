@@ -108,8 +108,8 @@ class Conversation(ABC):
     interval_notes: tuple[str, ...] = ()
     """What a reader must know of the interval, wherever one is stated."""
 
-    may_step = False
-    """Whether the response may step over the threshold, as that of a throttled device does."""
+    on_storage = False
+    """Whether it is storage, whose response may step over the threshold as no queue's does."""
 
     def __init__(
         self, name: str, goal: Goal, seed: int, *, run_length_s: float | None = None

@@ -48,7 +48,8 @@ def cost_charts(experiments: Sequence[Experiment]) -> dict[str, alt.LayerChart]:
             known,
             at=lambda each: 100 * each.start.goal.accuracy,
             series=lambda each: (
-                f"{format_percent(each.start.goal.confidence)} confidence" + _who(known, each)
+                f"{format_percent(each.start.goal.confidence)} confidence"
+                + (f", {each.start.policy}" if _differ(known, lambda e: e.start.policy) else "")
             ),
             title="Cost against accuracy",
             axis="Target accuracy (%)",
@@ -77,10 +78,6 @@ def _goal(experiment: Experiment) -> bytes:
 
 def _differ(experiments: Sequence[Experiment], what: Callable[[Experiment], object]) -> bool:
     return len({what(each) for each in experiments}) > 1
-
-
-def _who(experiments: Sequence[Experiment], each: Experiment) -> str:
-    return f", {each.start.policy}" if _differ(experiments, lambda e: e.start.policy) else ""
 
 
 def _policies(experiments: Sequence[Experiment]) -> alt.LayerChart:

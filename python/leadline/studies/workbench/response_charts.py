@@ -229,13 +229,13 @@ def _threshold(words: _Words, view: View, x: alt.X, y: alt.Y) -> list[AnyChart]:
     tip = alt.Tooltip("said:N", title=f"{what} and its region (SH08 §3.3)")
     top = limit * (1 + width)
     name = {"y": top, "x": view.low_per_s, "words": f"saturated above {format_ms(limit)}"}
-    band = alt.Chart(values([region])).mark_rect(style="border-band")
+    band = alt.Chart(values([region])).mark_rect(style="boundary-band")
     words_mark = alt.Chart(values([name])).mark_text(
-        style="border-label", align="left", baseline="bottom", dx=6, dy=-4
+        style="boundary-label", align="left", baseline="bottom", dx=6, dy=-4
     )
     return [
         band.encode(y=on_field(y, "low"), y2=alt.Y2("high:Q"), tooltip=tip),
-        alt.Chart(values([{"y": limit}])).mark_rule(style="border").encode(y=y),
+        alt.Chart(values([{"y": limit}])).mark_rule(style="boundary").encode(y=y),
         words_mark.encode(x=x, y=y, text=alt.Text("words:N")),
     ]
 
@@ -427,8 +427,8 @@ def _limits(threshold: Threshold, x: alt.X, y: alt.Y) -> list[AnyChart]:
         rows.append({"x": 0.0, "y": threshold.mean_ms, "said": "mean "})
     rows = [row | {"said": f"{row['said']}{format_ms(float(str(row['y'])))}"} for row in rows]
     chart = alt.Chart(values(rows))
-    label = chart.mark_text(style="border-label", align="left", baseline="bottom", dx=6, dy=-4)
+    label = chart.mark_text(style="boundary-label", align="left", baseline="bottom", dx=6, dy=-4)
     return [
-        chart.mark_rule(style="border").encode(y=y),
+        chart.mark_rule(style="boundary").encode(y=y),
         label.encode(x=x, y=y, text=alt.Text("said:N")),
     ]

@@ -62,7 +62,7 @@ class PeakSearch:
             start.policy, start.goal, derive_seed(start.seed, 2 * place), prior
         )
         if isinstance(self._policy, Conversation):
-            self._policy.may_step = isinstance(start.server, StorageServer)
+            self._policy.on_storage = isinstance(start.server, StorageServer)
         self.trials: list[Trial] = []
         self._clock = _Clock(simulated=is_simulated(start.server))
 

@@ -76,7 +76,7 @@ pub struct StatedTruth {
     /// Performance regions in `unique_bytes` (CP94 §8): one more than there are boundaries.
     pub regions: u32,
     /// The boundaries between them, ascending.
-    pub borders_bytes: Vec<u64>,
+    pub boundaries_bytes: Vec<u64>,
 }
 
 /// `[survey]`: how far a survey of this system may go.

@@ -10,13 +10,13 @@ use super::speed::MeanOne;
 use super::system::{CacheLevel, SimulatedSystem, WritePolicy};
 
 /// Boundaries nearer to each other than this factor are one: no survey could tell them apart.
-const SAME_BORDER_FACTOR: f64 = 1.25;
+const SAME_BOUNDARY_FACTOR: f64 = 1.25;
 const DRIFT_STEPS: u32 = 64;
 const NOISE_STEPS: i32 = 40;
 
 /// A boundary between two performance regions in `unique_bytes`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Border {
+pub struct Boundary {
     /// Where it lies.
     pub bytes: f64,
     /// Which cache ends there, and for which requests.
@@ -134,7 +134,7 @@ impl Speeds<'_> {
 /// The boundaries between performance regions, ascending: where a cache ends for reads or for writes.
 ///
 /// A capacity's boundary lies where the working set equal it, whatever the shape of its hits.
-pub fn borders(system: &SimulatedSystem) -> Vec<Border> {
+pub fn boundaries(system: &SimulatedSystem) -> Vec<Boundary> {
     let mut ends: Vec<(u64, String)> = system.cache.iter().flat_map(level_ends).collect();
     ends.sort();
     let mut merged: Vec<(Vec<u64>, String)> = Vec::new();
@@ -147,7 +147,7 @@ pub fn borders(system: &SimulatedSystem) -> Vec<Border> {
             _ => merged.push((vec![bytes], what)),
         }
     }
-    merged.into_iter().map(|(group, what)| Border { bytes: geometric_mean(&group), what }).collect()
+    merged.into_iter().map(|(group, what)| Boundary { bytes: geometric_mean(&group), what }).collect()
 }
 
 fn level_ends(level: &CacheLevel) -> Vec<(u64, String)> {
@@ -163,7 +163,7 @@ fn level_ends(level: &CacheLevel) -> Vec<(u64, String)> {
 }
 
 fn near(smaller: u64, larger: u64) -> bool {
-    (larger as f64) < smaller as f64 * SAME_BORDER_FACTOR
+    (larger as f64) < smaller as f64 * SAME_BOUNDARY_FACTOR
 }
 
 fn geometric_mean(values: &[u64]) -> f64 {

@@ -18,7 +18,7 @@ const SECONDS: RangeInclusive<f64> = 1e-3..=1e7;
 const SERVERS: RangeInclusive<f64> = 1.0..=4096.0;
 const CV: RangeInclusive<f64> = 0.0..=5.0;
 /// A stated boundary may differ from the model's by this share.
-const BORDER_SLACK: f64 = 0.01;
+const BOUNDARY_SLACK: f64 = 0.01;
 
 type Check = Result<(), EngineError>;
 
@@ -211,7 +211,7 @@ pub(super) fn check_survey(hints: &SurveyHints) -> Check {
 
 fn check_truth(system: &SimulatedSystem) -> Check {
     let Some(stated) = &system.truth else { return Ok(()) };
-    let count = stated.borders_bytes.len();
+    let count = stated.boundaries_bytes.len();
     if stated.regions as usize != count + 1 {
         return Err(refuse(format!(
             "truth.regions is {}, it must be {}, one more than the {count} boundaries stated",
@@ -219,17 +219,17 @@ fn check_truth(system: &SimulatedSystem) -> Check {
             count + 1
         )));
     }
-    let found = truth::borders(system);
-    let agrees = |(stated, found): (&u64, &truth::Border)| {
-        (*stated as f64 / found.bytes - 1.0).abs() <= BORDER_SLACK
+    let found = truth::boundaries(system);
+    let agrees = |(stated, found): (&u64, &truth::Boundary)| {
+        (*stated as f64 / found.bytes - 1.0).abs() <= BOUNDARY_SLACK
     };
-    if found.len() == count && stated.borders_bytes.iter().zip(&found).all(agrees) {
+    if found.len() == count && stated.boundaries_bytes.iter().zip(&found).all(agrees) {
         return Ok(());
     }
-    let model: Vec<u64> = found.iter().map(|border| border.bytes.round() as u64).collect();
+    let model: Vec<u64> = found.iter().map(|boundary| boundary.bytes.round() as u64).collect();
     Err(refuse(format!(
-        "truth.borders_bytes is {:?}, but the model's boundaries are {model:?}; correct one of them \
+        "truth.boundaries_bytes is {:?}, but the model's boundaries are {model:?}; correct one of them \
          or leave [truth] out",
-        stated.borders_bytes
+        stated.boundaries_bytes
     )))
 }

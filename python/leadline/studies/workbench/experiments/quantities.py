@@ -7,6 +7,7 @@ seconds or milliseconds. Every reader raises `ValueError`; who calls it knows fi
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -250,16 +251,34 @@ LEVELS = ValueType("list of levels", "[1, 2, 4]", read_levels)
 
 KeyPath = tuple[str, ...]
 
-_BARE_ENDS = " \t\r\n.=]"
-_OPENING, _CLOSING = "[{", "]}"
+_WORD = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
+_DOTTED = rf"{_WORD}(?:\s*\.\s*{_WORD})*"
+_HEADER = re.compile(rf"\s*\[\[?\s*({_DOTTED})\s*\]")
+_KEY = re.compile(rf"\s*({_DOTTED})\s*=")
+_QUOTES = re.compile(r'"""|\'\'\'')
 
 
 def lines_of(text: str) -> dict[KeyPath, int]:
     """Return the line, from 1, of every key and table header of a valid TOML text.
 
-    Keys inside an inline table are not told apart: they stand on the line of their table.
+    Keys inside an inline table are not told apart: they stand on the line of their table. A line of
+    a text over several is none, however it looks.
     """
-    return _Scanner(text).scan()
+    lines: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    inside = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not inside:
+            found = _HEADER.match(line) or _KEY.match(line)
+            if found is not None:
+                words = tuple(word.strip("\"'") for word in re.findall(_WORD, found[1]))
+                table, path = (words, words) if found.re is _HEADER else (table, table + words)
+                for length in range(1, len(path) + 1):
+                    lines.setdefault(path[:length], number)
+        for quotes in _QUOTES.findall(line):
+            if inside in ("", quotes):
+                inside = "" if inside else quotes
+    return lines
 
 
 def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int:
@@ -268,94 +287,3 @@ def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int:
         if path[:length] in lines:
             return lines[path[:length]]
     return 1
-
-
-class _Scanner:
-    def __init__(self, text: str) -> None:
-        self._text, self._at = text, 0
-        self._lines: dict[KeyPath, int] = {}
-
-    def scan(self) -> dict[KeyPath, int]:
-        table: KeyPath = ()
-        while self._skip_blank():
-            line = self._text.count("\n", 0, self._at) + 1
-            if self._text[self._at] == "[":
-                table = self._header()
-                self._note(table, line)
-                continue
-            path = table + self._key()
-            self._note(path, line)
-            self._at += 1  # the equals sign
-            self._skip_value()
-        return self._lines
-
-    def _note(self, path: KeyPath, line: int) -> None:
-        for length in range(1, len(path) + 1):
-            self._lines.setdefault(path[:length], line)
-
-    def _skip_blank(self) -> bool:
-        """Go to the next header or key; False at the end."""
-        while self._at < len(self._text):
-            if self._text[self._at] == "#":
-                self._skip_comment()
-            elif self._text[self._at].isspace():
-                self._at += 1
-            else:
-                return True
-        return False
-
-    def _skip_comment(self) -> None:
-        end = self._text.find("\n", self._at)
-        self._at = len(self._text) if end < 0 else end
-
-    def _header(self) -> KeyPath:
-        while self._text[self._at] == "[":
-            self._at += 1
-        path = self._key()
-        while self._at < len(self._text) and self._text[self._at] == "]":
-            self._at += 1
-        return path
-
-    def _key(self) -> KeyPath:
-        """Read a dotted key, up to the sign after it."""
-        parts: list[str] = []
-        while True:
-            while self._text[self._at] in " \t.":
-                self._at += 1
-            sign = self._text[self._at]
-            if sign in "=]":
-                return tuple(parts)
-            begin = self._at
-            if sign in "\"'":
-                self._skip_string()
-                parts.append(self._text[begin + 1 : self._at - 1])
-                continue
-            while self._text[self._at] not in _BARE_ENDS:
-                self._at += 1
-            parts.append(self._text[begin : self._at])
-
-    def _skip_value(self) -> None:
-        depth = 0
-        while self._at < len(self._text):
-            sign = self._text[self._at]
-            if sign == "\n" and depth == 0:
-                return
-            if sign in "\"'":
-                self._skip_string()
-                continue
-            if sign == "#":
-                self._skip_comment()
-                continue
-            depth += (sign in _OPENING) - (sign in _CLOSING)
-            self._at += 1
-
-    def _skip_string(self) -> None:
-        quote = self._text[self._at]
-        mark = quote * 3 if self._text.startswith(quote * 3, self._at) else quote
-        self._at += len(mark)
-        while not self._text.startswith(mark, self._at):
-            self._at += 2 if quote == '"' and self._text[self._at] == "\\" else 1
-        self._at += len(mark)
-        # A string of three quotes may end with up to two quotes of its own.
-        while len(mark) == 3 and self._text.startswith(quote, self._at):
-            self._at += 1

@@ -118,7 +118,7 @@ class Curve(Evidence):
 
         None while one side is missing, and of servers, whose queue the posterior knows.
         """
-        if not self.may_step:
+        if not self.on_storage:
             return None
         ratios = self._unstalled_ratios.items()
         below = max((rate for rate, ratio in ratios if ratio <= 1), default=0.0)
@@ -155,7 +155,7 @@ class Curve(Evidence):
         if len(self.aside) >= RECURRING_MIN:
             return Ending(PeakVerdict.FOUND, self._format_stalls())
         if (beside := self._crossing) is not None and self._crossed:
-            trials = f"{beside.n} trials within 25% of this rate"
+            trials = f"{beside.n} trials beside this rate"
             return Ending(PeakVerdict.FOUND, f"The response crosses the target among {trials}.")
         return Ending(
             PeakVerdict.FOUND,

@@ -197,7 +197,11 @@ class PeakReadings:
     @property
     def cells(self) -> list[int]:
         """Cells whose peak is a number, ascending."""
-        return [cell for cell, peak in self.peaks.items() if _has_rate(peak)]
+        return [
+            cell
+            for cell, peak in self.peaks.items()
+            if (peak.rate_per_s is not None and peak.rate_per_s.value > 0)
+        ]
 
     def unasked(self, in_flight: Sequence[Sample]) -> list[int]:
         """Cells that are neither told nor being measured."""
@@ -232,10 +236,6 @@ def sd_log(peak: PeakRate) -> float:
 def two_sided(confidence: float) -> float:
     """Return how many standard deviations a normal interval of this confidence reaches."""
     return NormalDist().inv_cdf(0.5 + confidence / 2)
-
-
-def _has_rate(peak: PeakRate) -> bool:
-    return peak.rate_per_s is not None and peak.rate_per_s.value > 0
 
 
 def _rate(peak: PeakRate) -> float:

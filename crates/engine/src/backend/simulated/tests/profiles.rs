@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::truth::{borders, expected_throughput_mb_s};
+use super::super::truth::{boundaries, expected_throughput_mb_s};
 use super::*;
 
 const KIB: u64 = 1024;
@@ -82,10 +82,10 @@ fn every_profile_is_valid_and_named_after_its_file() {
 }
 
 #[test]
-fn every_border_can_be_seen() {
+fn every_boundary_can_be_seen() {
     for name in NAMES {
         let system = profile(name);
-        let at: Vec<f64> = borders(&system).iter().map(|border| border.bytes / 1e6).collect();
+        let at: Vec<f64> = boundaries(&system).iter().map(|boundary| boundary.bytes / 1e6).collect();
         let end = system.survey.unique_bytes_max.unwrap() as f64 / 1e6;
         let mut edges = vec![at.first().unwrap_or(&1.0) / 3.0];
         edges.extend(&at);
@@ -130,7 +130,7 @@ fn figure_7_sparcstation() {
 #[test]
 fn figures_8_18_19_sprite() {
     let system = profile("decstation-5000-sprite");
-    assert_eq!(borders(&system).len(), 2);
+    assert_eq!(boundaries(&system).len(), 2);
     assert_between(reads_over_writes(&system, 2.0), 0.99, 1.01);
     assert_between(reads_over_writes(&system, 15.0), 5.0, 20.0);
     assert_between(reads_over_writes(&system, 36.0), 0.7, 0.95);
@@ -146,7 +146,7 @@ fn figures_8_18_19_sprite() {
 #[test]
 fn figures_10_20_hp_730() {
     let system = profile("hp-730");
-    assert_between(borders(&system)[0].bytes, 2.7e6, 3.3e6);
+    assert_between(boundaries(&system)[0].bytes, 2.7e6, 3.3e6);
     assert_between(rate(&system, |w| w.size_mean = 500_000, 1.8), 28.0, 31.0);
     assert_between(rate(&system, |_| (), 8.0), 0.9, 1.2);
     assert_between(reads_over_writes(&system, 8.0), 1.4, 2.8);
@@ -156,7 +156,7 @@ fn figures_10_20_hp_730() {
 #[test]
 fn figures_9_21_convex() {
     let system = profile("convex-c240");
-    assert_between(borders(&system)[0].bytes, 7.2e8, 8.8e8);
+    assert_between(boundaries(&system)[0].bytes, 7.2e8, 8.8e8);
     assert_between(rate(&system, |w| w.size_mean = 120_000, 450.0), 7.5, 9.0);
     assert_between(rate(&system, |w| w.size_mean = 120_000, 1376.0), 3.8, 4.8);
     let of_size = |size| rate(&system, |w| w.size_mean = size, 1376.0);
@@ -170,7 +170,7 @@ fn figures_9_21_convex() {
 #[test]
 fn figures_9_22_solbourne() {
     let system = profile("solbourne-5e905");
-    assert_between(borders(&system)[0].bytes, 2.7e8, 3.3e8);
+    assert_between(boundaries(&system)[0].bytes, 2.7e8, 3.3e8);
     let writes = |mb| rate(&system, |w| w.read_frac = 0.0, mb);
     assert!(reads_over_writes(&system, 180.0) > 5.0);
     assert_between(writes(180.0) / writes(540.0), 1.0, 1.1);
@@ -181,7 +181,7 @@ fn figures_9_22_solbourne() {
 #[test]
 fn the_smooth_slope_falls_evenly() {
     let system = profile("smooth-slope");
-    assert!(borders(&system).is_empty());
+    assert!(boundaries(&system).is_empty());
     let steps: Vec<f64> = (0..8)
         .map(|step| 4_f64.powi(step))
         .map(|mb| rate(&system, |_| (), mb * 4.0) / rate(&system, |_| (), mb))

@@ -1,7 +1,7 @@
 //! Long runs agree with the closed form; the same seed gives the same run.
 
 use super::super::truth::{
-    borders, expected_throughput_mb_s, service_means_ns, waiting_throughput_mb_s,
+    boundaries, expected_throughput_mb_s, service_means_ns, waiting_throughput_mb_s,
 };
 use super::*;
 
@@ -234,11 +234,11 @@ fn every_byte_that_an_fsync_covers_is_counted_on_the_device() {
 }
 
 #[test]
-fn borders_are_where_capacities_end_that_matter() {
+fn boundaries_are_where_capacities_end_that_matter() {
     let ends = |level: Value| -> Vec<f64> {
         let mut document = plain_system();
         document["cache"] = json!([level]);
-        borders(&read(&document)).iter().map(|border| border.bytes).collect()
+        boundaries(&read(&document)).iter().map(|boundary| boundary.bytes).collect()
     };
     let level = |write: u64, policy: &str| {
         json!({"name": "cache", "read_capacity_bytes": 4000, "write_capacity_bytes": write,

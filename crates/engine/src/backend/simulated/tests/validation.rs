@@ -78,13 +78,13 @@ fn wrong_types_and_names_are_found_by_their_place() {
 
 #[test]
 fn a_stated_truth_must_agree_with_the_model() {
-    let stated = |regions: u32, borders: &[u64]| {
-        changed("/truth", json!({"regions": regions, "borders_bytes": borders}))
+    let stated = |regions: u32, boundaries: &[u64]| {
+        changed("/truth", json!({"regions": regions, "boundaries_bytes": boundaries}))
     };
     assert!(SimulatedSystem::from_value(&stated(3, &[1000, 4000])).is_ok());
     assert!(message(&stated(2, &[1000, 4000])).contains("truth.regions is 2, it must be 3"));
     assert!(message(&stated(2, &[1000])).contains("the model's boundaries are [1000, 4000]"));
-    assert!(message(&stated(3, &[1000, 4100])).contains("truth.borders_bytes is [1000, 4100]"));
+    assert!(message(&stated(3, &[1000, 4100])).contains("truth.boundaries_bytes is [1000, 4100]"));
 }
 
 #[test]
@@ -95,6 +95,6 @@ fn a_flusher_needs_a_cache() {
 
 #[test]
 fn a_document_survives_being_written_and_read() {
-    let system = read(&changed("/truth", json!({"regions": 3, "borders_bytes": [1000, 4000]})));
+    let system = read(&changed("/truth", json!({"regions": 3, "boundaries_bytes": [1000, 4000]})));
     assert_eq!(read(&serde_json::to_value(&system).unwrap()), system);
 }

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from leadline.record import Border, Measurement, Workload
+from leadline.record import Boundary, Measurement, Workload
 from leadline.record.finding import Finding
 from leadline.record.wording import format_bytes_ci
-from leadline.stats import BorderFit, FittedBorder, fit_borders
-from leadline.studies.hit_ratio import CountedBorder, always_held, counted_border, throughput
+from leadline.stats import BoundaryFit, FittedBoundary, fit_boundaries
+from leadline.studies.hit_ratio import CountedBoundary, always_held, counted_boundary, throughput
 
 # The measurements of a survey, looked up by workload.
 
@@ -79,10 +79,10 @@ def curve_of(points: Sequence[Measurement], parameter: str) -> tuple[list[float]
 #
 # Decided here for both: the strategy, which measures the levels between them, and the explanation,
 # which has more readings by then. The end of the page cache is counted where that can be
-# (`studies.counted`); every other boundary shows in the throughput alone (`stats.borders`).
+# (`studies.counted`); every other boundary shows in the throughput alone (`stats.boundaries`).
 
-ONE_BORDER = 2.0
-"""Two boundaries within this factor are one (docs/concepts/borders.md)."""
+ONE_BOUNDARY = 2.0
+"""Two boundaries within this factor are one (docs/concepts/boundaries.md)."""
 DISAGREE = 1.25
 """Counts and throughput that lie further apart than this, their intervals too, are told."""
 
@@ -91,13 +91,13 @@ DISAGREE = 1.25
 class Decided:
     """The boundaries of a curve over unique_bytes."""
 
-    borders: tuple[Border, ...]
+    boundaries: tuple[Boundary, ...]
     """By rising bytes."""
-    curve: BorderFit
+    curve: BoundaryFit
     """What the throughput alone says."""
     kept: tuple[int, ...]
     """Which of its boundaries stand; the others are the counted one, seen less well."""
-    counted: CountedBorder | None
+    counted: CountedBoundary | None
     doubt: Finding | None
     """Where counts and throughput say different things, what; else None."""
 
@@ -112,11 +112,11 @@ def decide(points: Sequence[Measurement], *, seed: int, memory_bytes: int | None
 
     """
     curve = _fit(points, seed)
-    counted = counted_border(points, seed=seed, memory_bytes=memory_bytes)
+    counted = counted_boundary(points, seed=seed, memory_bytes=memory_bytes)
     kept = tuple(
         place
-        for place, border in enumerate(curve.borders)
-        if counted is None or _apart(border, counted.border) >= ONE_BORDER
+        for place, boundary in enumerate(curve.boundaries)
+        if counted is None or _apart(boundary, counted.boundary) >= ONE_BOUNDARY
     )
     return _joined(curve, kept, counted, always_held=always_held(points))
 
@@ -134,21 +134,21 @@ def decide_again(
         were decided stand then.
 
     """
-    now = _fit(points, seed, count=len(before.curve.borders))
-    lost = len(now.borders) != len(before.curve.borders)
+    now = _fit(points, seed, count=len(before.curve.boundaries))
+    lost = len(now.boundaries) != len(before.curve.boundaries)
     counted = before.counted and (
-        counted_border(points, seed=seed, memory_bytes=memory_bytes) or before.counted
+        counted_boundary(points, seed=seed, memory_bytes=memory_bytes) or before.counted
     )
     curve = before.curve if lost else now
     again = _joined(curve, before.kept, counted, always_held=always_held(points), now=now)
     contradicted = lost and bool(before.kept)
-    if [each.basis for each in again.borders] != [each.basis for each in before.borders]:
+    if [each.basis for each in again.boundaries] != [each.basis for each in before.boundaries]:
         return replace(before, doubt=again.doubt), contradicted
     return again, contradicted
 
 
-def _fit(points: Sequence[Measurement], seed: int, count: int | None = None) -> BorderFit:
-    return fit_borders(
+def _fit(points: Sequence[Measurement], seed: int, count: int | None = None) -> BoundaryFit:
+    return fit_boundaries(
         [float(point.workload.unique_bytes) for point in points],
         [throughput(point) for point in points],
         seed=seed,
@@ -157,30 +157,30 @@ def _fit(points: Sequence[Measurement], seed: int, count: int | None = None) -> 
 
 
 def _joined(
-    curve: BorderFit,
+    curve: BoundaryFit,
     kept: Sequence[int],
-    counted: CountedBorder | None,
+    counted: CountedBoundary | None,
     *,
     always_held: bool,
-    now: BorderFit | None = None,
+    now: BoundaryFit | None = None,
 ) -> Decided:
     """Put the kept boundaries and the counted one together.
 
     `now` is the fit that the count is held against, where later readings no longer show `curve`.
     """
-    found = [_border(curve.borders[place], "throughput") for place in kept]
+    found = [_boundary(curve.boundaries[place], "throughput") for place in kept]
     seen = _seen(curve, counted)
     if counted is not None:
-        ratio = seen.time_ratio if seen else counted.border.time_ratio
-        found.append(_border(replace(counted.border, time_ratio=ratio), "counted"))
-    borders = tuple(sorted(found, key=lambda border: border.bytes.value))
+        ratio = seen.time_ratio if seen else counted.boundary.time_ratio
+        found.append(_boundary(replace(counted.boundary, time_ratio=ratio), "counted"))
+    boundaries = tuple(sorted(found, key=lambda boundary: boundary.bytes.value))
     now = now or curve
     doubt = _doubt(now, counted, _seen(now, counted), always_held=always_held)
-    return Decided(borders, curve, tuple(kept), counted, doubt)
+    return Decided(boundaries, curve, tuple(kept), counted, doubt)
 
 
-def _border(fitted: FittedBorder, basis: Literal["counted", "throughput"]) -> Border:
-    return Border(
+def _boundary(fitted: FittedBoundary, basis: Literal["counted", "throughput"]) -> Boundary:
+    return Boundary(
         bytes=fitted.bytes,
         shape=fitted.shape,
         time_ratio=fitted.time_ratio,
@@ -189,37 +189,41 @@ def _border(fitted: FittedBorder, basis: Literal["counted", "throughput"]) -> Bo
     )
 
 
-def _seen(curve: BorderFit, counted: CountedBorder | None) -> FittedBorder | None:
+def _seen(curve: BoundaryFit, counted: CountedBoundary | None) -> FittedBoundary | None:
     """The counted boundary as the throughput sees it; None where it does not."""
     if counted is None:
         return None
-    near = [each for each in curve.borders if _apart(each, counted.border) < ONE_BORDER]
-    return min(near, key=lambda border: _apart(border, counted.border), default=None)
+    near = [each for each in curve.boundaries if _apart(each, counted.boundary) < ONE_BOUNDARY]
+    return min(near, key=lambda boundary: _apart(boundary, counted.boundary), default=None)
 
 
 def _doubt(
-    curve: BorderFit, counted: CountedBorder | None, seen: FittedBorder | None, *, always_held: bool
+    curve: BoundaryFit,
+    counted: CountedBoundary | None,
+    seen: FittedBoundary | None,
+    *,
+    always_held: bool,
 ) -> Finding | None:
     if counted is None:
-        if not (always_held and curve.borders):
+        if not (always_held and curve.boundaries):
             return None
-        return Finding.of("no_cache_end", border=format_bytes_ci(curve.borders[-1].bytes))
-    size = counted.border.bytes
+        return Finding.of("no_cache_end", boundary=format_bytes_ci(curve.boundaries[-1].bytes))
+    size = counted.boundary.bytes
     if seen is None:
-        return Finding.of("border_by_count_alone", border=format_bytes_ci(size))
-    if _apart(seen, counted.border) < DISAGREE or _overlap(seen, counted.border):
+        return Finding.of("boundary_by_count_alone", boundary=format_bytes_ci(size))
+    if _apart(seen, counted.boundary) < DISAGREE or _overlap(seen, counted.boundary):
         return None
     way = "fell before" if seen.bytes.value < size.value else "fell only after"
-    border = format_bytes_ci(seen.bytes)
-    return Finding.of("borders_apart", way=way, border=border, counted_bytes=size.value)
+    boundary = format_bytes_ci(seen.bytes)
+    return Finding.of("boundaries_apart", way=way, boundary=boundary, counted_bytes=size.value)
 
 
-def _apart(one: FittedBorder, other: FittedBorder) -> float:
+def _apart(one: FittedBoundary, other: FittedBoundary) -> float:
     a, b = one.bytes.value, other.bytes.value
     return max(a, b) / min(a, b)
 
 
-def _overlap(one: FittedBorder, other: FittedBorder) -> bool:
+def _overlap(one: FittedBoundary, other: FittedBoundary) -> bool:
     a, b = one.bytes, other.bytes
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return True

@@ -1,14 +1,15 @@
 """The page cache's boundary in surveys of a real disk, against what a memory cgroup held.
 
-    .venv/bin/python bench/survey_borders.py --target DIR [--caps 96,128,300,700,1500] [--seeds 3]
-        [--loads quiet,busy] [--budget SECONDS] [--no-cache] [--out FILE] [--resume] [--save]
+    .venv/bin/python bench/survey_boundaries.py --target DIR [--caps 96,128,300,700,1500]
+        [--seeds 3] [--loads quiet,busy] [--budget SECONDS] [--no-cache] [--out FILE]
+        [--resume] [--save]
 
 Every survey is held against the page cache that the kernel had charged to the cgroup: the median
 over the points of its curve over unique_bytes whose data are larger than the cap. `busy` is one
 processor in a loop beside it, for all of it.
 After the first survey of each cap and load comes a cache study: the two must not contradict each
 other. Each run is in the file of results before the next starts; `--resume` goes on with it, and
-`--save` keeps the table for docs/concepts/borders.md.
+`--save` keeps the table for docs/concepts/boundaries.md.
 """
 
 from __future__ import annotations
@@ -63,12 +64,12 @@ BOUND = 0.05
 """The issue's: within five percent of what the cgroup holds."""
 WITHIN_LEAST = 14 / 15
 """The issue's: so many of the surveys."""
-RESULTS = Path(__file__).parent / "results" / "survey_borders.json"
+RESULTS = Path(__file__).parent / "results" / "survey_boundaries.json"
 LAYOUT_S_PER_MIB = 6 / 300
 """A survey writes six times its cap first."""
 
 
-DOUBTS = ("no_cache_end", "border_by_count_alone", "borders_apart")
+DOUBTS = ("no_cache_end", "boundary_by_count_alone", "boundaries_apart")
 
 
 def main() -> None:
@@ -83,7 +84,7 @@ def main() -> None:
     parser.add_argument("--no-cache", action="store_true", help="leave the cache studies out")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--resume", action="store_true")
-    add_save_option(parser, "survey_borders_table")
+    add_save_option(parser, "survey_boundaries_table")
     asked = parser.parse_args()
     document = begun(asked)
     with stop_on_signals():
@@ -117,7 +118,7 @@ def begun(asked: argparse.Namespace) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(asked.out.read_text(encoding="utf-8"))
         return found
     return {
-        "bench": "bench/survey_borders.py",
+        "bench": "bench/survey_boundaries.py",
         "commit": commit(),
         "machine": machine(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -185,7 +186,7 @@ def spin() -> None:
 @contextlib.contextmanager
 def capped(directory: str, cap_mib: int) -> Iterator[tuple[Engine, Target]]:
     """Open a new directory in a memory cgroup; it is empty again afterwards."""
-    with tempfile.TemporaryDirectory(dir=directory, prefix="borders-") as place:
+    with tempfile.TemporaryDirectory(dir=directory, prefix="boundaries-") as place:
         target = Target.parse(place)
         with open_engine(target, Access(cache_limit_bytes=cap_mib * MIB)) as engine:
             yield engine, target
@@ -211,7 +212,9 @@ def surveyed(directory: str, cap_mib: int, seed: int, seconds: float) -> dict[st
     along = [point for point in points if point.point_id in curve]
     return {
         **row_of(survey.cache_bytes, cap_mib, seed, seconds, along),
-        "borders": [[b.basis, b.bytes.value, b.bytes.low, b.bytes.high] for b in survey.borders],
+        "boundaries": [
+            [b.basis, b.bytes.value, b.bytes.low, b.bytes.high] for b in survey.boundaries
+        ],
         "points": survey.points,
         "doubts": [str(found) for found in survey.findings if found.code in DOUBTS],
     }
@@ -298,7 +301,7 @@ def percent(off: float) -> float | str:
 
 
 def table(document: dict[str, Any]) -> list[Row]:
-    """Return the table of docs/concepts/borders.md, with the issue's goals."""
+    """Return the table of docs/concepts/boundaries.md, with the issue's goals."""
     lines = []
     for load in dict.fromkeys(row["load"] for row in document["surveys"]):
         rows = [row for row in document["surveys"] if row["load"] == load]

@@ -2,7 +2,7 @@
 
 Several explanations of a curve compete - smooth ones without a boundary, and one to three
 boundaries of three shapes - and the Bayesian information criterion picks, with a margin that a
-boundary must win by. Intervals come from a residual bootstrap. See docs/concepts/borders.md.
+boundary must win by. Intervals come from a residual bootstrap. See docs/concepts/boundaries.md.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from leadline.stats.resampling import bootstrap
 
 _STRETCH = 1.15
 """Widening, in ln C, of the bootstrap's interval: with some 16 readings its plain quantiles cover
-the truth in 90-93% of curves (bench/borders.py), as residual bootstraps of few points do."""
+the truth in 90-93% of curves (bench/boundaries.py), as residual bootstraps of few points do."""
 
 
 @dataclass(frozen=True)
-class FittedBorder:
+class FittedBoundary:
     """One boundary: the effective size of a cache."""
 
     bytes: Interval
@@ -45,10 +45,10 @@ class FittedBorder:
 
 
 @dataclass(frozen=True)
-class BorderFit:
+class BoundaryFit:
     """The best explanation of a curve over `unique_bytes`, and its rivals."""
 
-    borders: tuple[FittedBorder, ...]
+    boundaries: tuple[FittedBoundary, ...]
     noise_frac: float
     """Standard deviation of one reading about the fit, as a fraction."""
     model: str
@@ -63,7 +63,7 @@ class BorderFit:
         return np.asarray(np.exp(self.explanation.ln_time(x, self.middle)))
 
 
-def fit_borders(
+def fit_boundaries(
     unique_bytes: Sequence[float] | Floats,
     throughput_mb_s: Sequence[float] | Floats,
     reading_sd_frac: Sequence[float] | Floats | None = None,
@@ -71,7 +71,7 @@ def fit_borders(
     seed: int,
     margin_bic: float = EVIDENCE_MARGIN,
     count: int | None = None,
-) -> BorderFit:
+) -> BoundaryFit:
     """Find the boundaries of a curve of throughput over `unique_bytes`, with 95% intervals.
 
     Repeated x are separate readings. `reading_sd_frac` weighs readings against each other and
@@ -84,31 +84,31 @@ def fit_borders(
     """
     data, prior_sd = readings_of(unique_bytes, throughput_mb_s, reading_sd_frac)
     rivals, data = explain(data, prior_sd)
-    decided = [rival for rival in rivals if rival.borders == count]
+    decided = [rival for rival in rivals if rival.boundaries == count]
     best = choose(decided or rivals, margin_bic)
     noise = noise_of(best, data, prior_sd)
-    borders: tuple[FittedBorder, ...] = ()
-    if best.borders:
+    boundaries: tuple[FittedBoundary, ...] = ()
+    if best.boundaries:
         evidence = _evidence(best, rivals, data, prior_sd)
         samples = bootstrap(best, rivals, data, noise, np.random.default_rng(seed))
-        borders = tuple(
-            _border(best, level, samples[:, level], float(evidence[level]), data)
-            for level in range(best.borders)
+        boundaries = tuple(
+            _boundary(best, level, samples[:, level], float(evidence[level]), data)
+            for level in range(best.boundaries)
         )
-    table = tuple((rival.name, rival.borders, rival.bic) for rival in rivals)
-    return BorderFit(borders, noise, best.name, table, best, data.middle)
+    table = tuple((rival.name, rival.boundaries, rival.bic) for rival in rivals)
+    return BoundaryFit(boundaries, noise, best.name, table, best, data.middle)
 
 
 def _evidence(
     best: Explanation, rivals: Sequence[Explanation], data: CurveReadings, prior_sd: float
 ) -> Floats:
     """BIC that each boundary gains over the best explanation of the same curve without it."""
-    gains = np.empty(best.borders)
-    fewer = [rival.bic for rival in rivals if rival.borders < best.borders]
-    for level in range(best.borders):
-        without = min(rival.bic for rival in rivals if rival.borders == 0)
-        if best.borders > 1:
-            dropped = [3 + level + block * best.borders for block in range(3)]
+    gains = np.empty(best.boundaries)
+    fewer = [rival.bic for rival in rivals if rival.boundaries < best.boundaries]
+    for level in range(best.boundaries):
+        without = min(rival.bic for rival in rivals if rival.boundaries == 0)
+        if best.boundaries > 1:
+            dropped = [3 + level + block * best.boundaries for block in range(3)]
             theta = np.delete(best.coefficients, dropped)[None, :]
             codes = np.delete(best.codes, level)[None, :]
             cost = hierarchy.refine(data, codes, theta, 30).cost[0]
@@ -116,13 +116,13 @@ def _evidence(
             without = float(bic(cost, parameters, data.x.size, prior_sd))
         gains[level] = without - best.bic
     floor = min(fewer) - best.bic
-    return np.maximum(gains, floor) if best.borders > 1 else gains
+    return np.maximum(gains, floor) if best.boundaries > 1 else gains
 
 
-def _border(
+def _boundary(
     best: Explanation, level: int, samples: Floats, evidence: float, data: CurveReadings
-) -> FittedBorder:
-    at_delta, at_centre, _ = hierarchy.places(best.borders)
+) -> FittedBoundary:
+    at_delta, at_centre, _ = hierarchy.places(best.boundaries)
     delta = np.exp(np.array(best.coefficients[at_delta]) - best.coefficients[0])
     centre = best.coefficients[at_centre][level]
     low, high = centre + _STRETCH * (np.quantile(samples, [0.025, 0.975]) - centre)
@@ -133,6 +133,6 @@ def _border(
         int(data.x.size),
     )
     before = 1 + delta[:level].sum()
-    return FittedBorder(
+    return FittedBoundary(
         interval, SHAPE_OF_CODE[best.codes[level]], float(1 + delta[level] / before), evidence
     )

@@ -1,6 +1,6 @@
 """Table of how well boundaries are found on simulated curves with adaptive placement.
 
-Run: PYTHONPATH=python python bench/borders.py [--seeds 20] [--points 16] [--case NAME]
+Run: PYTHONPATH=python python bench/boundaries.py [--seeds 20] [--points 16] [--case NAME]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from figures import Cell, Column, Content, Row, add_save_option, save, slug
-from leadline.stats.borders import BorderFit, fit_borders
+from leadline.stats.boundaries import BoundaryFit, fit_boundaries
 from leadline.stats.placement import next_unique_bytes
 
 MEASURES = ("python/leadline/stats", "crates/stats/src")
@@ -36,7 +36,7 @@ class Case:
 
     name: str
     time: Callable[[float], float]
-    borders: tuple[float, ...]
+    boundaries: tuple[float, ...]
     low: float
     high: float
     noise: float
@@ -115,7 +115,7 @@ CASES = [
 ]
 
 
-def scan(case: Case, points: int, seed: int) -> tuple[BorderFit, tuple[float, ...]]:
+def scan(case: Case, points: int, seed: int) -> tuple[BoundaryFit, tuple[float, ...]]:
     """Measure a case adaptively and fit it; return the true boundaries too.
 
     Boundaries move by up to a factor of 1.5 with the seed, so that no result hangs on where they
@@ -127,8 +127,8 @@ def scan(case: Case, points: int, seed: int) -> tuple[BorderFit, tuple[float, ..
     for left in range(points, 0, -1):
         u = next_unique_bytes(readings, case.low, case.high, left)
         readings.append((u, float(np.exp(case.noise * rng.normal()) / case.time(u / moved))))
-    fit = fit_borders([u for u, _ in readings], [t for _, t in readings], seed=seed)
-    return fit, tuple(moved * border for border in case.borders)
+    fit = fit_boundaries([u for u, _ in readings], [t for _, t in readings], seed=seed)
+    return fit, tuple(moved * boundary for boundary in case.boundaries)
 
 
 def main() -> None:
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=16)
     parser.add_argument("--first-seed", type=int, default=1000, help="below 200: used for tuning")
     parser.add_argument("--case", default="")
-    add_save_option(parser, "borders")
+    add_save_option(parser, "boundaries")
     chosen = parser.parse_args()
     print(f"{chosen.points} readings per curve, {chosen.seeds} seeds")
     print(
@@ -157,13 +157,13 @@ def row(case: Case, points: int, seeds: range) -> Row:
     started = time.perf_counter()
     for seed in seeds:
         fit, truths = scan(case, points, seed)
-        if len(fit.borders) != len(truths):
+        if len(fit.boundaries) != len(truths):
             continue
         right += 1
-        for border, truth in zip(fit.borders, truths, strict=True):
-            errors.append(abs(border.bytes.value / truth - 1))
-            covered.append(border.bytes.covers(truth))
-            widths.append(border.bytes.half_width_frac or 0.0)
+        for boundary, truth in zip(fit.boundaries, truths, strict=True):
+            errors.append(abs(boundary.bytes.value / truth - 1))
+            covered.append(boundary.bytes.covers(truth))
+            widths.append(boundary.bytes.half_width_frac or 0.0)
     took = (time.perf_counter() - started) / len(seeds)
     tail = ""
     if errors:
