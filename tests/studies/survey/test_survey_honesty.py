@@ -70,8 +70,8 @@ def test_a_clean_survey_has_no_warnings() -> None:
         (
             SHIFT,
             (
-                "level shift: the rate changed within 2 of 10 points, most at point 1 (800 MB/s, "
-                "then 40 MB/s)"
+                "level shift: the rate changed within 2 of 10 points, most at point 1 "
+                "(from 40 MB/s to 800 MB/s)"
             ),
         ),
         (STALLED, "stall: nothing completed for up to 1.02 s at 2 of 10 points"),

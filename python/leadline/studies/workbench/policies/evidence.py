@@ -449,7 +449,7 @@ def _posterior(points: Sequence[Point], confidence: float) -> tuple[float, float
     load, response = loads.mean(), responses.mean()
     errors = responses - response - np.outer(slopes, loads - load)
     squares = np.maximum((errors**2).sum(axis=1), 1e-12)
-    wider = _wider(errors[np.argmin(squares)])
+    wider = _widening(errors[np.argmin(squares)])
     weights = -0.5 * ((_SLOPES_LN - _SLOPE_LN) / _SLOPE_SD_LN) ** 2 - _SLOPES_LN
     weights -= (count - 1) / 2 / wider**2 * np.log(squares)
     weights = np.exp(weights - weights.max())
@@ -467,7 +467,7 @@ def _posterior(points: Sequence[Point], confidence: float) -> tuple[float, float
     return float(low), float(middle), float(high)
 
 
-def _wider(errors: Sequence[float]) -> float:
+def _widening(errors: Sequence[float]) -> float:
     """Return how much wider an interval is because errors that follow each other go together."""
     squares = sum(error**2 for error in errors)
     beside = sum(one * other for one, other in itertools.pairwise(errors))
