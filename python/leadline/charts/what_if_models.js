@@ -117,7 +117,7 @@ const leadlineModels = (() => {
 
   // ---- time per request: leadline/models/operation_time.py -------------------------------------
 
-  const PLACE = 11, BOUNDARY = 3, SIZE_REFERENCE_BYTES = 32768;
+  const PLACE = 12, BOUNDARY = 3, RUN = 8, SIZE_REFERENCE_BYTES = 32768;
   const expit = (value) => 1 / (1 + Math.exp(-value));
 
   // The workload as the formula takes it; a request is never larger than the working set.
@@ -183,7 +183,8 @@ const leadlineModels = (() => {
     const { e, byQueued, byPower } = stretch(request.lnOutstanding, busy.queued, t[8]);
     const distance = request.lnUnique - model.ln_unique_reference;
     const share = added ? 1 - request.read : request.read;
-    const reached = share * Math.exp(t[9] * distance) * e;
+    const running = q ** RUN, run = running * Math.exp(t[11]), inRuns = 1 - running + run;
+    const reached = share * Math.exp(t[9] * distance) * e * inRuns;
     let miss = 1;
     if (place > 0) {
       const at = PLACE * (model.smeared.length + 1) + BOUNDARY * (place - 1);
@@ -201,6 +202,7 @@ const leadlineModels = (() => {
     const byUnit = (spent * byQueued - moving) * busy.unitsByUnit;
     [fixed, common * sequential, moving, added * fixed, added * common * sequential,
       added * moving, byGain, added * byGain, spent * byPower, spent * distance, byUnit,
+      spent * run / inRuns,
     ].forEach((derivative, at) => { slope[first + at] += derivative; });
     return spent;
   };

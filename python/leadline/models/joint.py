@@ -30,7 +30,7 @@ from leadline.models.gaussian_process import (
     widening,
 )
 from leadline.models.model import Expected, Floats, PredictionRefused, Sample, sample_of
-from leadline.models.operation_time import BOUNDARY, PLACE, OperationTime, Requests
+from leadline.models.operation_time import BOUNDARY, PLACE, UNIT, OperationTime, Requests
 from leadline.record import Measurement, Survey, Workload
 
 STARTS = 4
@@ -44,10 +44,10 @@ error squared."""
 DOUBTS = 3
 """Rounds of that: a wild reading makes its neighbours look off until it counts little."""
 
-_PLACE_SD = (3.0, 1.5, 3.0, 1.5, 1.0, 1.5, 1.5, 0.5, 0.7, 0.1, 2.0)
+_PLACE_SD = (3.0, 1.5, 3.0, 1.5, 1.0, 1.5, 1.5, 0.5, 0.7, 0.1, 2.0, 1.5)
 """Prior sd of a place's parameters, in their order: a cost is unknown by a factor of twenty, reads
-and writes differ by a factor of four or so, random and sequential requests too; that throughput
-changes with unique_bytes within a level is known to be rare."""
+and writes differ by a factor of four or so, random and sequential requests too, runs of sequential
+ones again; that throughput changes with unique_bytes within a level is known to be rare."""
 _LN_UNIT = 4.5
 """Prior mean of ln u over the reference size: a stripe unit beyond what is surveyed, no effect."""
 _LN_WIDTH = float(np.log(0.1))
@@ -312,7 +312,7 @@ def _prior(sample: Sample, mean: OperationTime) -> _Prior:
     for place in range(len(sample.boundaries) + 1):
         at = PLACE * place
         centre[at], centre[at + 1], centre[at + 2] = ln_seconds - 0.7, -0.3, ln_seconds - 0.7
-        centre[at + PLACE - 1] = _LN_UNIT
+        centre[at + UNIT] = _LN_UNIT
         sd[at : at + PLACE] = _PLACE_SD
     for index, (ln_bytes, ln_sd) in enumerate(sample.boundaries):
         at = mean.boundary(index)

@@ -6,7 +6,7 @@ product of curves cannot: that a larger read fraction matters only where reads a
 and that a miss hides everything a hit was slow at.
 
     seconds(x) = sum over operations o and places k of
-                 share_o * miss_ok(U) * (U / U_ref)^s_k * e_ok(n, S)
+                 share_o * miss_ok(U) * (U / U_ref)^s_k * e_ok(n, S) * (1 - q^8 + q^8 f_k)
                  * (A_ok (1 - q) + B_ok q + C_ok S / m_ok(S))
 
     share   read_frac, or 1 - read_frac           q  seq_frac      S  mean request size (at most U)
@@ -16,6 +16,8 @@ and that a miss hides everything a hit was slow at.
             the balanced closed network, a large p a bottleneck; G = g m is the share that queues
     m       units (disks, channels) that one request keeps busy, of 1/g there are: the mean of S/u
             held between 1 and 1/g when sizes are exponential; u is the stripe unit
+    f       time of requests that go on for long over that of others: read-ahead and write-back are
+            themselves only in runs of some requests, q^8 of all
     ln MB/s = ln(S / seconds) - ln 10^6
 
 Every coefficient is a power of e, so no term is ever negative.
@@ -32,11 +34,15 @@ from scipy.special import expit
 from leadline.models.model import Floats
 from leadline.record import Workload
 
-PLACE = 11
+PLACE = 12
 """Parameters of a place: ln A, ln B - ln A and ln C of reads; what writes add to each; logit of
-half of g, what writes add to it, ln(p - 1), s, ln of u over the reference size."""
+half of g, what writes add to it, ln(p - 1), s, ln of u over the reference size, ln f."""
+UNIT = 10
+"""Of these, ln u."""
 BOUNDARY = 3
 """Parameters of a boundary: ln C, ln width, what writes add to ln C."""
+RUN = 8
+"""Requests of a run in which read-ahead and write-back are themselves."""
 SIZE_REFERENCE_BYTES = 32768.0
 """C is stated for a request of this size."""
 _OF_WRITES = np.array([[[0.0], [1.0]]])
@@ -54,6 +60,8 @@ class Requests:
     ln_outstanding: Floats
     share: Floats
     """Of reads and of writes, (2, workloads)."""
+    running: Floats
+    """Share within a run."""
     whole: Floats
     """Share that passes over all of U in order: under LRU it finds nothing of a U too large."""
 
@@ -80,6 +88,7 @@ class Requests:
             sequential,
             np.log(outstanding),
             share=np.array([read, 1 - read]),
+            running=sequential**RUN,
             whole=sequential ** (unique / size),
         )
 
@@ -112,7 +121,9 @@ class OperationTime:
         work = _Work.of(requests, at_place)
         distance = requests.ln_unique - self.ln_unique_reference
         e, by_queued, by_power = _stretch(requests.ln_outstanding, work.busy, at_place[8])
-        common = requests.share * np.exp(at_place[9] * distance) * e
+        run = requests.running * np.exp(at_place[11])
+        in_runs = 1 - requests.running + run
+        common = requests.share * np.exp(at_place[9] * distance) * e * in_runs
         miss, miss_slopes = self._miss(requests, at_boundary)
         asked = common * np.concatenate([np.ones_like(common[:1]), miss])
         spent = asked * work.seconds
@@ -126,6 +137,7 @@ class OperationTime:
                 spent * by_power,
                 spent * distance,
                 (spent * by_queued - asked * work.transfer) * work.busy.units_by_unit,
+                spent * run / in_runs,
             ]
         )
         by_boundary = _by_boundary(common[1:] * work.seconds[1:], miss_slopes)
@@ -152,7 +164,7 @@ class OperationTime:
 def _by_place(slopes: Floats) -> Floats:
     """Derivatives by each parameter of each place, (parameters, workloads).
 
-    `slopes` are by what reads and writes share (7, places, 2, workloads); what writes add to the
+    `slopes` are by what reads and writes share (8, places, 2, workloads); what writes add to the
     first four is felt by writes alone.
     """
     both, writes = slopes.sum(axis=2), slopes[:4, :, 1]
