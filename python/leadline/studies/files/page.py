@@ -79,7 +79,8 @@ def _chart(test: str, rows: Sequence[FilesRow]) -> alt.LayerChart:
     ]
     best = max(rows, key=lambda row: row.kbytes_s.value if row.kbytes_s else 0.0)
     rate = best.kbytes_s.value * KBYTE / 1e6 if best.kbytes_s else 0.0
-    title = f"{test}: {format_rate(rate)} at most, on {format_fs(best)}"
+    drives = format_count(best.drives, "drive")
+    title = f"{test}: highest {format_rate(rate)}, {format_fs(best)}, {drives}"
     height = _HEAD_PX + _ROW_PX * len(systems)
     return finish(layers, title, "All drives together; lines: 95% intervals.", (NARROW_PX, height))
 

@@ -178,7 +178,7 @@ def _rounded(kbytes_s: float) -> str:
 
 # A study of plain files in one sentence: which file system reads and writes fastest, and how.
 
-_ASKED = (("read_8192", "reads"), ("write_8192", "writes"))
+_ASKED = (("read_8192", "Reads"), ("write_8192", "Writes"))
 """The paper's programs that ask for 8 KiB at a time, as they are said."""
 
 
@@ -189,31 +189,28 @@ def headline(study: FilesStudy) -> str:
         return "Nothing was measured."
     drives = min(row.drives for row in rows)
     said = [
-        _fastest(verb, [row for row in rows if row.test == test and row.drives == drives])
-        for test, verb in _ASKED
+        _fastest(noun, [row for row in rows if row.test == test and row.drives == drives])
+        for test, noun in _ASKED
     ]
-    told = [each for each in said if each is not None]
+    told = ". ".join(each for each in said if each)
     if not told:
-        first = rows[0]
-        return f"{_start(format_system(first))}: {first.test} at {_rate(first)}."
-    if len({system for system, _ in told}) == 1:
-        told[1:] = [("", does) for _, does in told[1:]]
-    return f"{_start(' and '.join(f'{system} {does}'.strip() for system, does in told))}."
+        return f"{_start(format_system(rows[0]))}: {rows[0].test} at {_rate(rows[0])}."
+    several = any(row.drives != drives for row in rows)
+    return f"{told} ({format_count(drives, 'drive')})." if several else f"{told}."
 
 
-def _fastest(verb: str, rows: Sequence[FilesRow]) -> tuple[str, str] | None:
+def _fastest(noun: str, rows: Sequence[FilesRow]) -> str:
     """Say which system is fastest and how fast; no system where it cannot be told from others."""
     if not rows:
-        return None
-    ordered = sorted(rows, key=lambda row: -_known(row).value)
-    best = ordered[0]
+        return ""
+    best, *others = sorted(rows, key=lambda row: -_known(row).value)
     low = _known(best).low
-    near = [row for row in ordered[1:] if low is None or (_known(row).high or low) >= low]
+    near = [row for row in others if low is None or (_known(row).high or low) >= low]
     if near:
         names = join_words([format_system(row) for row in (best, *near)])
-        return "", f"which {verb} fastest cannot be told of {names}: {_rate(best)} at most"
-    beats = "" if len(ordered) == 1 else f" fastest of {len(ordered)}"
-    return format_system(best), f"{verb}{beats} at {_rate(best)}"
+        return f"{noun}: no significant difference between {names}; highest {_rate(best)}"
+    beats = f", fastest of {len(rows)}" if others else ""
+    return f"{noun}: {format_system(best)} {_rate(best)}{beats}"
 
 
 def _rate(row: FilesRow) -> str:
