@@ -43,7 +43,7 @@ SESSIONS_LN = math.log(1.1)
 machines do by 10%."""
 
 
-class Readings(NamedTuple):
+class MeasuredRuns(NamedTuple):
     """What was measured of one question."""
 
     question: Question
@@ -59,7 +59,7 @@ class _Side:
     start: StudyStart
     facts: dict[str, Any]
     system_profile: dict[str, Any] | None
-    readings: Mapping[Hashable, Readings]
+    readings: Mapping[Hashable, MeasuredRuns]
 
 
 def kind_of(store: Store, ref: str) -> Records[Any, Any] | None:
@@ -141,11 +141,11 @@ def _both(one: tuple[str, _Side], other: tuple[str, _Side]) -> Iterator[Pair]:
 
 def _of_measurements(found: Measured) -> _Side:
     """Take what ran as fast as it goes, and whose workload says all of it."""
-    told: dict[Hashable, Readings] = {}
+    told: dict[Hashable, MeasuredRuns] = {}
     usable = [each for each in found.points if each.arrivals == CLOSED and not each.streams]
     for key in dict.fromkeys((each.workload, each.access) for each in usable):
         own = [each for each in usable if (each.workload, each.access) == key]
-        told[key] = Readings(
+        told[key] = MeasuredRuns(
             Question(None, key[0]),
             _rates(own),
             tuple(f for each in own for f in each.result.findings if not f.is_note),
@@ -161,14 +161,14 @@ def _rates(points: Iterable[Measurement]) -> tuple[float, ...]:
 
 def _of_files(study: FilesStudy) -> _Side:
     """Take each program on so many drives; of several file systems each by its place."""
-    told: dict[Hashable, Readings] = {}
+    told: dict[Hashable, MeasuredRuns] = {}
     findings = tuple(each for each in study.findings if each.severity is Severity.INVALID)
     systems = list(dict.fromkeys((row.fs, row.block_bytes) for row in study.rows))
     for row in study.rows:
         if row.kept and study.file_bytes:
             key = (row.test, row.drives, systems.index((row.fs, row.block_bytes)))
             mb_s = tuple(1e-6 * KBYTE * run.kbytes_s(study.file_bytes) for run in row.kept)
-            told[key] = Readings(_question(row, study.file_bytes), mb_s, findings)
+            told[key] = MeasuredRuns(_question(row, study.file_bytes), mb_s, findings)
     return _Side(study.start, study.start.facts, None, told)
 
 

@@ -147,7 +147,10 @@ pub fn boundaries(system: &SimulatedSystem) -> Vec<Boundary> {
             _ => merged.push((vec![bytes], what)),
         }
     }
-    merged.into_iter().map(|(group, what)| Boundary { bytes: geometric_mean(&group), what }).collect()
+    merged
+        .into_iter()
+        .map(|(group, what)| Boundary { bytes: geometric_mean(&group), what })
+        .collect()
 }
 
 fn level_ends(level: &CacheLevel) -> Vec<(u64, String)> {

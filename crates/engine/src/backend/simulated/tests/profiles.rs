@@ -85,7 +85,8 @@ fn every_profile_is_valid_and_named_after_its_file() {
 fn every_boundary_can_be_seen() {
     for name in NAMES {
         let system = profile(name);
-        let at: Vec<f64> = boundaries(&system).iter().map(|boundary| boundary.bytes / 1e6).collect();
+        let at: Vec<f64> =
+            boundaries(&system).iter().map(|boundary| boundary.bytes / 1e6).collect();
         let end = system.survey.unique_bytes_max.unwrap() as f64 / 1e6;
         let mut edges = vec![at.first().unwrap_or(&1.0) / 3.0];
         edges.extend(&at);
