@@ -16,10 +16,11 @@ def printable(text: str) -> str:
     """Replace what would steer a terminal: control characters, turned writing, lone bytes."""
     if text.isprintable():
         return text
-    return "".join(
-        sign if (sign.isprintable() or sign == "\n" or unicodedata.category(sign) == "Zs") else "?"
-        for sign in text
-    )
+    return "".join(sign if _shown(sign) else "?" for sign in text)
+
+
+def _shown(sign: str) -> bool:
+    return sign.isprintable() or sign == "\n" or unicodedata.category(sign) == "Zs"
 
 
 def cell(value: Any) -> Any:

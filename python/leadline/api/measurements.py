@@ -71,7 +71,7 @@ def measure(
     asked = MeasurementAsked(
         workloads=tuple(
             plan_workload(work, access, arrivals=due, seconds=seconds_of(seconds), runs=runs)
-            for work in [workload_of(each) for each in workloads]
+            for work in map(workload_of, workloads)
         ),
         seed=seed,
         accuracy=accuracy,

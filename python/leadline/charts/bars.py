@@ -50,13 +50,7 @@ def bars(
     """
     ordered = sorted(rows, key=lambda row: -float(row["x"]))
     reach = [max(float(row["x"]), float(row["high"] or 0.0)) for row in ordered]
-    x = alt.X(
-        "x:Q",
-        scale=_log_scale(ordered, reach)
-        if log
-        else alt.Scale(domain=[0, max(reach) * _LABEL_ROOM], nice=False),
-        axis=axis,
-    )
+    x = alt.X("x:Q", scale=_log_scale(ordered, reach) if log else _scale(reach), axis=axis)
     y = alt.Y("name:N", sort=[row["name"] for row in ordered], axis=None)
     tips = tooltips(name="System", said="95% CI")
     placed = [row | {"end": end} for row, end in zip(ordered, reach, strict=True)]
@@ -78,6 +72,10 @@ def bars(
         ),
     ]
     return finish(layers, title, subtitle, (NARROW_PX, ROW_PX * max(2, len(rows))))
+
+
+def _scale(reach: Sequence[float]) -> alt.Scale:
+    return alt.Scale(domain=[0, max(reach) * _LABEL_ROOM], nice=False)
 
 
 def _log_scale(rows: Sequence[Row], reach: Sequence[float]) -> alt.Scale:

@@ -87,18 +87,15 @@ def read_job(
     forced = {"direct": "1"} if direct else {}
     try:
         return tuple(
-            _workload(
-                (
-                    name,
-                    ({key: value for key, value in options.items() if key not in forced} | forced),
-                ),
-                at_once=at_once,
-            )
-            for name, options in jobs
+            _workload((name, _put_last(options, forced)), at_once=at_once) for name, options in jobs
         )
     except FioJobRefused as error:
         where = f"{source}: " if isinstance(source, Path) else ""
         raise FioJobRefused(f"{where}{error}") from error
+
+
+def _put_last(options: dict[str, str], forced: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in options.items() if key not in forced} | forced
 
 
 def _workload(job: Section, *, at_once: int) -> FioWorkload:

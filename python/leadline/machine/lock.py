@@ -77,9 +77,7 @@ def machine_locked(
         TargetRefused: no file can be locked there, or somebody keeps it.
 
     """
-    path = (
-        folder or (_RUN_LOCK if os.access(_RUN_LOCK, os.W_OK) else Path(tempfile.gettempdir()))
-    ) / _NAME
+    path = (folder or _place()) / _NAME
     lock = _Wait(path, tell, timeout_s, foreign_s).lock()
     try:
         yield
@@ -91,6 +89,10 @@ def machine_locked(
         else:
             tell(LOST)
         os.close(lock)
+
+
+def _place() -> Path:
+    return _RUN_LOCK if os.access(_RUN_LOCK, os.W_OK) else Path(tempfile.gettempdir())
 
 
 class _Wait:

@@ -199,9 +199,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         """Return the options that are not as usual, besides the known ones: `sync dsync`."""
         given = {name: getattr(self, name) for name in ACCESS_OPTIONS if name not in known}
         return [
-            name
-            if value is True
-            else f"{name} {(f'{value:g}' if isinstance(value, float) else str(value))}"
+            name if value is True else f"{name} {_plain(value)}"
             for name, value in given.items()
             if value != getattr(_USUAL, name)
         ]
@@ -297,6 +295,10 @@ class AccessStart(StudyStart, frozen=True, kw_only=True):
     def beyond(self) -> tuple[str, ...]:
         """How it was reached, as far as that is not as usual, the backend left out."""
         return tuple(self.access.beyond("backend"))
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 ACCESS_OPTIONS: dict[str, tuple[type, Any]] = declared(Access)

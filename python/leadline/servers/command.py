@@ -125,10 +125,7 @@ def _fill(server: CommandServer, order: TrialOrder, state: Path) -> _Words:
     clash = sorted(own.keys() & order.sample.keys())
     if clash:
         raise TargetRefused(f"the factor {clash[0]!r} has a placeholder's name; name it otherwise")
-    values = own | {
-        name: (f"{level:.6g}" if isinstance(level, float) else str(level))
-        for name, level in order.sample.items()
-    }
+    values = own | {name: _spell(level) for name, level in order.sample.items()}
     used: set[str] = set()
 
     def fill(texts: Sequence[str]) -> tuple[str, ...]:
@@ -167,6 +164,10 @@ def _values(order: TrialOrder, state: Path) -> dict[str, str]:
         "limit_ms": "" if limit_ms is None else f"{limit_ms:g}",
         "abort_above_ms": "" if abort_ms is None else f"{abort_ms:g}",
     }
+
+
+def _spell(level: str | float) -> str:
+    return f"{level:.6g}" if isinstance(level, float) else str(level)
 
 
 def _filled(text: str, values: Mapping[str, str], used: set[str]) -> str:

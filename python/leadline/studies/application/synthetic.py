@@ -93,9 +93,8 @@ def synthetic_of(application: Application, phase: int | None = None) -> Syntheti
         made = _streams(stream, at, losses, chosen.requests)
         streams += made
         at += max(each.unique_bytes for each in made)
-    processes = min(
-        PROCESSES_MAX, max(1, round(chosen.on_their_way or (chosen.workload.process_num or 1.0)))
-    )
+    at_once = chosen.on_their_way or chosen.workload.process_num or 1.0
+    processes = min(PROCESSES_MAX, max(1, round(at_once)))
     arrivals = _arrivals(chosen)
     think_s = _think_s(chosen, processes) if arrivals.kind == "closed" else 0.0
     workload = Workload(

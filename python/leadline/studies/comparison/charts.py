@@ -486,7 +486,7 @@ def _curves_chart(
     """Curves of several systems at the common size (CP93 Figs. 5 and 8)."""
     policies = {each.name: each.policy for each in caches} if parameter == "read_frac" else {}
     called = {
-        curve.name: (curve.name + _POLICY_WORDS[policies.get(curve.name, WritePolicy.UNKNOWN)])
+        curve.name: curve.name + _POLICY_WORDS[policies.get(curve.name, WritePolicy.UNKNOWN)]
         for curve in curves
     }
     rows = [

@@ -14,7 +14,7 @@ import msgspec
 from leadline.record import Measurement, Workload
 from leadline.record.comparison import Contender, SystemsComparison
 from leadline.record.files import FILES, FilesRow, FilesStudy
-from leadline.record.finding import Finding, Severity, within
+from leadline.record.finding import Finding, within
 from leadline.record.job import CLOSED
 from leadline.record.jobs.file_test import KBYTE
 from leadline.record.measurement import MEASUREMENT, Measured
@@ -39,8 +39,8 @@ from leadline.studies.files.run import load_files
 from leadline.studies.measurement.plan import load_measured
 
 SESSIONS_LN = math.log(1.1)
-"""What is measured once says nothing of how a system differs from hour to hour; disks of virtual
-machines do by 10%."""
+"""What is measured once says nothing of how a system differs from hour to hour: a round number,
+not a measured one."""
 
 
 class MeasuredRuns(NamedTuple):
@@ -131,6 +131,9 @@ def _both(one: tuple[str, _Side], other: tuple[str, _Side]) -> Iterator[Pair]:
             continue
         ratio = unpaired_ratio(mine.mb_s, theirs.mb_s)
         findings = [*within(a, mine.findings), *within(b, theirs.findings)]
+        sizes = [each.question.workload.unique_bytes for each in (mine, theirs)]
+        if sizes[0] != sizes[1]:
+            findings.append(Finding.of("files_differ", a_bytes=sizes[0], b_bytes=sizes[1]))
         findings.append(Finding.of("too_few_passes" if ratio is None else "measured_apart"))
         if ratio is not None and withheld(ratio, SESSIONS_LN):
             findings.append(Finding.of("sessions_differ", within_frac=math.expm1(SESSIONS_LN)))
@@ -162,13 +165,15 @@ def _rates(points: Iterable[Measurement]) -> tuple[float, ...]:
 def _of_files(study: FilesStudy) -> _Side:
     """Take each program on so many drives; of several file systems each by its place."""
     told: dict[Hashable, MeasuredRuns] = {}
-    findings = tuple(each for each in study.findings if each.severity is Severity.INVALID)
+    common = tuple(each for each in study.findings if not each.is_note)
     systems = list(dict.fromkeys((row.fs, row.block_bytes) for row in study.rows))
     for row in study.rows:
         if row.kept and study.file_bytes:
-            key = (row.test, row.drives, systems.index((row.fs, row.block_bytes)))
+            place = systems.index((row.fs, row.block_bytes))
+            key = (row.test, row.drives, place, study.start.paper)
+            stars = tuple(Finding.of("file_test_suspect", why=why) for why in row.suspect)
             mb_s = tuple(1e-6 * KBYTE * run.kbytes_s(study.file_bytes) for run in row.kept)
-            told[key] = MeasuredRuns(_question(row, study.file_bytes), mb_s, findings)
+            told[key] = MeasuredRuns(_question(row, study.file_bytes), mb_s, common + stars)
     return _Side(study.start, study.start.facts, None, told)
 
 

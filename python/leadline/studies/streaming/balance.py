@@ -245,7 +245,7 @@ def _balance(study: StreamStudy, capacities: Capacities, cells: Sequence[Cell]) 
     rates = {
         one.resource: one.mb_s_per_processor
         for one in found
-        if (one.mb_s_per_processor is not None and (not one.at_least))
+        if one.mb_s_per_processor is not None and not one.at_least
     }
     known = {name: rate for name, rate in rates.items() if rate is not None}
     order = tuple(sorted(known, key=lambda name: known[name].value))

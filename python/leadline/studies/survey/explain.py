@@ -102,9 +102,7 @@ class _Explanation:
         draft = Survey(
             start=self.start,
             status=Status.DONE if self.complete else Status.STOPPED,
-            wall_s=wall_s
-            if wall_s is not None
-            else (last.clock_s + last.result.total_s if last else 0.0),
+            wall_s=_end_of(last) if wall_s is None else wall_s,
             points=len(self.points),
             regions=regions,
             boundaries=boundaries,
@@ -263,6 +261,10 @@ class _Explanation:
             return True
         found = product ** (1 / count)
         return bool(max(found, used) <= SETTLED_FACTOR * min(found, used))
+
+
+def _end_of(last: Measurement | None) -> float:
+    return last.clock_s + last.result.total_s if last else 0.0
 
 
 def _cached_share(points: Sequence[Measurement]) -> float | None:
