@@ -116,11 +116,14 @@ def _replaced(text: str, old: Sequence[str], new: Sequence[str]) -> str:
 def test_studies_of_files_are_compared_program_by_program(tmp_path: Path) -> None:
     store, ids = tmp_path / "store.sqlite", ("a" * 32, "b" * 32)
     with open_store(str(store)) as opened:
-        for study_id, drives, kbytes_s in zip(ids, ((1, 2), (1,)), (9e5, 6e5), strict=True):
+        for study_id, drives, kbytes_s, mib in zip(
+            ids, ((1, 2), (1,)), (9e5, 6e5), (8, 16), strict=True
+        ):
             cells = [FilesCell(system=EXISTING, drives=each) for each in drives]
             start = msgspec.structs.replace(start_of(cells, runs=6), study_id=study_id)
             tests = ScriptedTests(lambda *_, rate=kbytes_s: rate, noise_frac=0.02)
-            run_files(tests, opened, start, file_bytes=8 << 20)
+            tests.cached_share = 0.5 if mib == 16 else 0.0
+            run_files(tests, opened, start, file_bytes=mib << 20)
     pairs = json.loads(leadline("compare", *ids, "--json", store=store).stdout)["pairs"]
     assert [pair["title"] for pair in pairs] == [
         "read 8192, 1 drive",
@@ -128,6 +131,9 @@ def test_studies_of_files_are_compared_program_by_program(tmp_path: Path) -> Non
         "write 8192, 1 drive",
         "rewrite 8192, 1 drive",
     ]
+    codes = [{found["code"] for found in pair["findings"]} for pair in pairs]
+    assert all("files_differ" in each for each in codes)
+    assert ["file_test_suspect" in each for each in codes] == [True, False, False, False]
     for pair in pairs:
         assert pair["verdict"] == "a"
         assert pair["ratio"]["low"] <= 1.5 <= pair["ratio"]["high"]
