@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 _BYTES = {
     "": 1,
@@ -21,6 +22,8 @@ _BYTES = {
     "GIB": 2**30,
     "TIB": 2**40,
 }
+_SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_RATES = {"kB/s": 1e-3, "MB/s": 1.0, "GB/s": 1e3}
 _SECONDS = {
     "": 1.0,
     "S": 1.0,
@@ -81,14 +84,16 @@ def _split(text: str, what: str) -> tuple[float, str]:
     return float(match[1]), match[2]
 
 
-def format_bytes(size_bytes: float) -> str:
-    """Write a size in binary units with three significant digits: `480 MiB`."""
-    value = float(size_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1000:
-            return f"{_three(value)} {unit}"
-        value /= 1024
-    return f"{_three(value)} TiB"
+def format_bytes(size_bytes: float, like: str = "") -> str:
+    """Write a size in binary units with three significant digits: `480 MiB`.
+
+    Args:
+        size_bytes: the size.
+        like: a size that was written, whose unit is taken where that adds few zeros.
+
+    """
+    unit = next((unit for unit in _SIZES if abs(size_bytes) < 1000 * _SIZES[unit]), "TiB")
+    return _in_unit(float(size_bytes), unit, like, _SIZES)
 
 
 def format_seconds(seconds: float) -> str:
@@ -108,13 +113,24 @@ def format_seconds(seconds: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def format_rate(mb_s: float) -> str:
-    """Write a throughput: `1.24 GB/s`, `310 MB/s`, `52 kB/s`; powers of ten."""
-    if mb_s >= 1000:
-        return f"{_three(mb_s / 1000)} GB/s"
-    if mb_s >= 1:
-        return f"{_three(mb_s)} MB/s"
-    return f"{_three(mb_s * 1000)} kB/s"
+def format_rate(mb_s: float, like: str = "") -> str:
+    """Write a throughput: `1.24 GB/s`, `310 MB/s`, `52 kB/s`; powers of ten.
+
+    Args:
+        mb_s: the throughput.
+        like: a throughput that was written, whose unit is taken where that adds few zeros.
+
+    """
+    unit = next((unit for unit in ("GB/s", "MB/s") if mb_s >= _RATES[unit]), "kB/s")
+    return _in_unit(mb_s, unit, like, _RATES)
+
+
+def _in_unit(value: float, own: str, like: str, units: Mapping[str, float]) -> str:
+    """Write a value in its own unit, or in that of what it stands beside."""
+    other = like.partition(" ")[2]
+    few = other in units and (value == 0 or 0.01 <= abs(value) / units[other] < 10_000)
+    unit = other if few else own
+    return f"{_three(value / units[unit])} {unit}"
 
 
 def _three(value: float) -> str:

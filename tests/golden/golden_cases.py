@@ -57,7 +57,7 @@ def _of_kinds() -> Iterator[Case]:
             "report-html": ("report", ref, "-o", "{out}/page.html"),
         }.items():
             yield Case(f"{kind}/{name}", words)
-    for kind in ("survey", "cache-study", "files-study", "stream-run", "peak"):
+    for kind in ("survey", "cache-study", "files-study", "stream-run", "peak", "application"):
         yield Case(f"{kind}/show-verbose", ("--verbose", "show", KINDS[kind]))
 
 

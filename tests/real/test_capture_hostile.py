@@ -16,6 +16,7 @@ import pytest
 from capture_arena import LOOP, PYTHON, READS, Arena, exact, started, wait_for_reads
 
 from command import LEADLINE
+from leadline.record.application.capture import BYTES_OFF_MAX, LOST_MAX
 
 BLOCKS_ALL = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n" + LOOP
 REPLACED = (
@@ -89,8 +90,11 @@ def test_a_process_that_ends_meanwhile_ends_the_watching(arena: Arena) -> None:
         with arena.run(LEADLINE, "characterize", *words) as watching:
             wait_for_reads(watching, loop.pid, arena.way)
             loop.kill()
-            _, error = watching.communicate(timeout=60)
-    assert watching.returncode == 0, error
+            said, error = watching.communicate(timeout=60)
+    # On a machine that is busy, BPF loses calls: that is what 3 says, and the end is seen as well.
+    capture = json.loads(said)["capture"]
+    complete = capture["lost_share"] <= LOST_MAX and (capture["bytes_off"] or 0) <= BYTES_OFF_MAX
+    assert watching.returncode == (0 if complete else 3), error
 
 
 def test_a_first_thread_that_another_replaces_by_exec_is_counted(arena: Arena) -> None:
@@ -107,7 +111,9 @@ def test_a_first_thread_that_another_replaces_by_exec_is_counted(arena: Arena) -
     assert watching.returncode == 0, error
     capture = json.loads(said)["capture"]
     assert capture["read_bytes"][0] > 20_000 * 4096
-    assert capture["bytes_off"] <= (0.0 if arena.way == "ptrace" else 0.01), capture
+    # Exec kills the first thread, perhaps in a read that is counted and that nobody sees end.
+    bytes_off = capture["bytes_off"] * sum(capture["counted_bytes"])
+    assert bytes_off <= (4096 if arena.way == "ptrace" else 0.01 * 20_000 * 4096), capture
 
 
 def test_a_process_that_has_ended_and_is_not_reaped_is_not_waited_for(arena: Arena) -> None:

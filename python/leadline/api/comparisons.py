@@ -100,7 +100,7 @@ class ComparedSystems:
                 | columns("a_mb_s", pair.a_mb_s or nothing)
                 | columns("b_mb_s", pair.b_mb_s or nothing)
                 | columns("ratio", pair.ratio or nothing)
-                | {"verdict": format_verdict(pair)}
+                | {"faster": format_verdict(pair)}
                 for pair in self.document.pairs
             ]
         )
@@ -133,7 +133,7 @@ class ComparedSystems:
         return "\n".join([" against ".join(self._names), *rows])
 
     def _repr_html_(self) -> str:
-        heads = ("systems", "workload", "first", "second", "ratio (95% CI)", "verdict")
+        heads = ("systems", "workload", "first", "second", "ratio (95% CI)", "faster")
         return f"<h4>{escape(' against '.join(self._names))}</h4>{table(heads, self._rows())}"
 
     @property

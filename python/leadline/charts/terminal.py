@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from operator import ge
 from typing import Concatenate, ParamSpec
 
 from rich import box
@@ -70,15 +69,16 @@ class Terminal:
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
         """A table that folds rather than cuts, and breaks no word where all have room."""
-        told = list(rows)
-        widths, gap = _widths([*zip(heads, *told, strict=True)], self.width - _EDGES)
+        told = [[*map(self.printable, row)] for row in (heads, *rows)]
+        widths, blanks = _widths([*zip(*told, strict=True)], self.width - _EDGES)
+        padding = (0, min(1, blanks - 1), 0, max(0, blanks - 2))
         table = Table(
-            box=box.ASCII if self.plain else box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap)
+            box=box.ASCII if self.plain else box.SIMPLE_HEAD, pad_edge=False, padding=padding
         )
-        for head, width in zip(heads, widths, strict=True):
-            table.add_column(self.text(head), overflow="fold", width=width)
-        for row in told:
-            table.add_row(*map(self.text, row))
+        for head, width in zip(told[0], widths, strict=True):
+            table.add_column(Text(head), overflow="fold", width=width)
+        for row in told[1:]:
+            table.add_row(*map(Text, row))
         return table
 
 
@@ -87,27 +87,29 @@ _EDGES = 2
 
 
 def _widths(columns: Sequence[Sequence[str]], room: int) -> tuple[list[int | None], int]:
-    """Return how wide each column is, and the blanks beside a divider between two.
+    """Return how wide each column is, its head first, and the blanks between two.
 
-    rich narrows the widest columns to one width, which breaks a word that is longer. Where all
-    words have room, the same is done here but for the columns of such words.
+    Columns stand closer before anything is folded, and heads are folded before what is below them.
+    rich narrows the widest columns to one width, which breaks a word that is longer; here columns
+    of such words stay wider.
     """
     usual: list[int | None] = [None] * len(columns)
-    wanted = [max(map(cell_len, cells), default=0) for cells in columns]
     longest = [
-        max((cell_len(word) for cell in cells for word in cell.split()), default=0)
-        for cells in columns
+        max(cell_len(word) for cell in cells for word in ["", *cell.split()]) for cells in columns
     ]
-    for gap in (1, 0):
-        left = room - (2 * gap + 1) * len(columns)
-        for level in range(max(wanted, default=0), 0, -1):
-            narrowed = [min(each, level) for each in wanted]
-            if sum(narrowed) <= left and all(map(ge, narrowed, longest)):
-                return usual, gap
-            widths = [*map(max, narrowed, longest)]
-            if sum(widths) <= left:
-                return [*widths], gap
-    return usual, 1
+    wanted = [max(map(cell_len, cells)) for cells in columns]
+    for blanks in (3, 2):
+        if sum(wanted) + blanks * len(columns) <= room:
+            return usual, blanks
+    below = [max(map(cell_len, cells[1:]), default=0) for cells in columns]
+    for blanks in (2, 1):
+        for level in range(max(wanted), 0, -1):
+            widths = [
+                max(min(each, level), word) for each, word in zip(below, longest, strict=True)
+            ]
+            if sum(widths) + blanks * len(columns) <= room:
+                return [*widths], blanks
+    return usual, 2
 
 
 WIDTH_MAX = 160

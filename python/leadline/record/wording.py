@@ -50,11 +50,12 @@ def format_basis(basis: str) -> str:
     return "hit ratio" if basis == "counted" else "throughput"
 
 
-def _with_interval(number: Interval, write: Callable[[float], str], *, level: bool) -> str:
+def _with_interval(number: Interval, write: Callable[[float, str], str], *, level: bool) -> str:
+    value = write(number.value, "")
     if number.low is None or number.high is None:
-        return f"{write(number.value)} (no interval, {format_count(number.n, 'reading')})"
-    ends = write(max(0.0, number.low)), write(number.high)
-    return format_ci(write(number.value), *ends, level=0.95 if level else None)
+        return f"{value} (no interval, {format_count(number.n, 'reading')})"
+    ends = write(max(0.0, number.low), value), write(number.high, value)
+    return format_ci(value, *ends, level=0.95 if level else None)
 
 
 def format_time(seconds: float, *, simulated: bool = False) -> str:

@@ -40,9 +40,10 @@ def test_facts_come_before_the_ratios_and_the_faster_system_is_named(store: Path
     brief, done = leadline(*asked, store=store), leadline("--verbose", *asked, store=store)
     assert done.returncode == 0, done.stderr
     differs, facts = done.stdout.index("What differs"), done.stdout.index("HP/UX 8.07")
-    assert differs < facts < done.stdout.index("1 workload: hp-730 faster 1")
+    score = "1 workload, hp-730 / sparcstation-1plus: hp-730 faster 1"
+    assert differs < facts < done.stdout.index(score)
     named = brief.stdout.index("Facts that differ: Simulated system, Cpu, Memory, ")
-    assert named < brief.stdout.index("1 workload: hp-730 faster 1")
+    assert named < brief.stdout.index(score)
     (pair,) = json.loads(leadline(*asked, "--json", store=store).stdout)["pairs"]
     assert pair["verdict"] == "a"
 

@@ -189,7 +189,7 @@ def test_what_a_survey_warns_of_is_told_beside_what_differs() -> None:
     with console.capture() as captured:
         console.print(render_comparison(document))
     told = captured.get()
-    assert told.index("warning: shaky: The system became ") < told.index("workloads: ")
+    assert told.index("warning: shaky: The system became ") < told.index("workloads, ")
     page = render_comparison_html(document)
     assert "<li>shaky: The system became" in page
 
@@ -231,21 +231,20 @@ def test_names_of_strangers_stay_text_on_the_page_and_on_the_terminal() -> None:
     console = Console(width=2000, force_terminal=True, color_system=None)
     with console.capture() as captured:
         console.print(render_comparison(document))
-    heads = [line for line in captured.get().splitlines() if "Workload" in line]
-    assert f"[bold]{made.HOSTILE}[/bold]?[31m" in heads[0]
+    assert f"[bold]{made.HOSTILE}[/bold]?[31m" in captured.get()
     assert "\x1b[31m" not in captured.get()
 
 
 def test_a_workload_that_cannot_be_compared_is_not_said_to_be_undecided() -> None:
     said = [format_verdict(pair) for pair in compared().pairs]
-    assert said == ["rapid is faster", "rapid is faster", "not known", "rapid is faster"]
+    assert said == ["rapid", "rapid", "not known", "rapid"]
 
 
 def test_the_terminal_shows_price_gate_and_reasons() -> None:
     console = Console(width=160)
     with console.capture() as captured:
         console.print(render_comparison(compared()))
-    assert "beyond: atlas: not_comparable (leadline explain not_comparable)" in captured.get()
+    assert "beyond: not_comparable (leadline explain not_comparable)" in captured.get()
     console.verbose = True  # type: ignore[attr-defined]
     with console.capture() as captured:
         console.print(render_comparison(compared()))

@@ -65,7 +65,7 @@ def test_the_table_has_interval_region_and_warnings(store: Path) -> None:
     done = leadline("predict", "hp-730", "--workload", WORK, "--workload", near, store=store)
     assert done.returncode == 0, done.stderr
     assert "kB/s" in done.stdout
-    assert "disk *" in done.stdout
+    assert "workload 2 *" in done.stdout
     assert "region boundary: unique_bytes=3.05 MiB" in done.stdout
     assert "readings of hp-730" in done.stdout
 

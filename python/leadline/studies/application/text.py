@@ -183,30 +183,33 @@ _LEAST = 0.05
 
 @on_terminal
 def render_application(terminal: Terminal, study: Application) -> Iterator[RenderableType]:
-    """Tell the sentences, the curve, the tables and the warnings."""
+    """Tell the sentences, the curve, the streams and the warnings; all of it: every table."""
     yield from terminal.sentences(study.found.sentences)
-    yield terminal.table(FIVE_HEADS, five_rows(study))
+    if terminal.verbose or len(study.phases) > 1:
+        yield terminal.table(FIVE_HEADS, five_rows(study))
     yield from _curve(terminal, study)
     yield terminal.table(STREAM_HEADS, stream_rows(study.phases, _LEAST))
-    yield terminal.table(PHASE_HEADS, phase_rows(study.phases))
-    calls = call_rows(study.phases)
-    if calls:
-        yield terminal.table(CALL_HEADS, calls)
-    files = file_rows(study)[:_FILES]
-    if files:
-        yield terminal.table(FILE_HEADS, files)
+    if terminal.verbose:
+        yield terminal.table(PHASE_HEADS, phase_rows(study.phases))
+        for heads, rows in (
+            (CALL_HEADS, call_rows(study.phases)),
+            (FILE_HEADS, file_rows(study)[:_FILES]),
+        ):
+            if rows:
+                yield terminal.table(heads, rows)
     yield from terminal.warnings(study.found.findings)
 
 
 def _curve(terminal: Terminal, study: Application) -> Iterator[RenderableType]:
     """Draw what misses by LRU as bars beside the numbers, when there is room."""
     sign = "#" if terminal.plain else "█"
-    rows = cache_rows(study)
+    step = 1 if terminal.verbose else 2
+    rows = cache_rows(study)[::step]
     width = min(_BAR, terminal.width - 60)
     if width < 10:
         yield terminal.table(CACHE_HEADS, rows)
         return
-    points = shown_points(study)
+    points = shown_points(study)[::step]
     drawn = [
         (*row, sign * round(width * point.lru)) for row, point in zip(rows, points, strict=True)
     ]

@@ -32,7 +32,7 @@ from leadline.charts.theme import SYSTEM_SHAPES
 from leadline.record import CacheStudy, Curve, FileCache
 from leadline.record.wording import format_bytes_ci
 from leadline.store import Store
-from leadline.studies.cache.text import EVIDENCE_HEADS, SIZE_HEADS, evidence_rows, size_rows
+from leadline.studies.cache.text import EVIDENCE_HEADS, evidence_rows, size_heads, size_rows
 from leadline.studies.cache.write_costs import HEADS, discipline_rows
 from leadline.units import format_bytes
 
@@ -155,7 +155,7 @@ def cache_page(study: CacheStudy) -> PlainPage:
         warnings=study.findings,
         charts=cache_charts(study),
         tables=[
-            PlainTable("Sizes and rates", SIZE_HEADS, size_rows(found)),
+            PlainTable("Sizes and rates", size_heads(found), size_rows(found)),
             PlainTable("What was seen of the write policy", EVIDENCE_HEADS, evidence_rows(found)),
             PlainTable("Write modes", HEADS, discipline_rows(disciplines) if disciplines else []),
         ],

@@ -22,7 +22,7 @@ from leadline.record import (
 )
 from leadline.record.finding import Finding, drift_values
 from leadline.record.findings import compare
-from leadline.record.wording import format_bytes_ci, format_rate_ci, format_share, format_times
+from leadline.record.wording import format_bytes_ci, format_share, format_times
 from leadline.stats import (
     DRIFT_FRAC_MIN,
     FittedBoundary,
@@ -336,8 +336,7 @@ little more room than a clean one."""
 
 def sentences(found: FileCache) -> FileCache:
     """Return the findings in words; pure, so the same findings always read the same."""
-    told = (_format_sizes(found), _policy(found), _format_rates(found))
-    return msgspec.structs.replace(found, sentences=tuple(filter(None, told)))
+    return msgspec.structs.replace(found, sentences=(_format_sizes(found), _policy(found)))
 
 
 def _format_sizes(found: FileCache) -> str:
@@ -376,23 +375,6 @@ def _policy(found: FileCache) -> str:
         return f"Write policy: inconclusive: {seen}."
     absorbs = ", absorbs overwrites" if found.policy is WritePolicy.CANCELLING else ""
     return f"Write policy: {found.policy.value}{absorbs}: {'; '.join(proof)}."
-
-
-def _format_rates(found: FileCache) -> str:
-    parts = []
-    for where, place, reads, writes in (
-        ("cached", found.inside_bytes, found.read_mb_s, found.write_mb_s),
-        ("beyond", found.outside_bytes, found.disk_read_mb_s, found.disk_write_mb_s),
-    ):
-        if place is None or reads is None or writes is None:
-            continue
-        parts.append(
-            f"{where} ({format_bytes(place)}) reads {format_rate_ci(reads)}, "
-            f"writes {format_rate_ci(writes)}"
-        )
-    if not parts or found.size_mean is None:
-        return ""
-    return f"Throughput, {format_bytes(found.size_mean)} requests: {'; '.join(parts)}."
 
 
 # From a study's start and points to its answer: pure, so that a stored study explains itself.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -16,9 +17,9 @@ from leadline.record.wording import format_bytes_ci, format_rate_ci, format_shar
 from leadline.studies.cache.study import load_study
 from leadline.studies.cache.write_costs import HEADS, discipline_rows
 from leadline.studies.registry import Kind, first, stored_points
+from leadline.units import format_bytes
 
 KINDS = ("reads", "writes")
-SIZE_HEADS = ("", "Page cache holds (95% CI)", "Of memory", "In it", "Beyond")
 EVIDENCE_HEADS = ("Write policy", "Seen", "Says")
 
 
@@ -33,7 +34,7 @@ def render_cache_study(terminal: Terminal, study: CacheStudy) -> Iterator[Render
             yield Text("")
             for line in _chart(terminal, curve, size):
                 yield Text(line, no_wrap=True, overflow="crop")
-    yield terminal.table(SIZE_HEADS, size_rows(found))
+    yield terminal.table(size_heads(found), size_rows(found))
     if terminal.verbose:
         yield terminal.table(EVIDENCE_HEADS, evidence_rows(found))
     yield from _write_costs(terminal, study)
@@ -50,11 +51,25 @@ def _chart(terminal: Terminal, curve: Curve, size: CacheSize) -> list[str]:
 def _write_costs(terminal: Terminal, study: CacheStudy) -> Iterator[RenderableType]:
     """The write modes as a table, and what writeback costs."""
     found = study.disciplines
+    missing = []
     if found is not None:
-        yield terminal.table(HEADS, discipline_rows(found))
-    told = [study.flusher.sentence if study.flusher else ""]
+        rates = tuple(rate for rate in found.rates if rate.throughput_mb_s is not None)
+        yield terminal.table(HEADS, discipline_rows(msgspec.structs.replace(found, rates=rates)))
+        missing = [rate for rate in found.rates if rate.throughput_mb_s is None]
+    told = [f"{rate.name}: n.m.: {'; '.join(rate.reasons)}." for rate in missing]
+    told += [study.flusher.sentence if study.flusher else ""]
     told += [f"n.m.: {reason}." for reason in study.left_out]
     yield from map(terminal.text, filter(None, told))
+
+
+def size_heads(found: FileCache) -> tuple[str, ...]:
+    """Name the columns, with the size of the requests and of the data on both sides."""
+    requests = f"{format_bytes(found.size_mean)} requests" if found.size_mean else ""
+    inside, beyond = (
+        f"{side}, {format_bytes(touched)}" if touched else side
+        for side, touched in (("Cached", found.inside_bytes), ("Beyond", found.outside_bytes))
+    )
+    return requests, "Page cache holds (95% CI)", "Of memory", inside, beyond
 
 
 def size_rows(found: FileCache) -> list[tuple[str, ...]]:
@@ -66,7 +81,7 @@ def size_rows(found: FileCache) -> list[tuple[str, ...]]:
     return [
         (
             kind,
-            format_bytes_ci(size.bytes) if size.bytes else f"n.m.: {size.reason}",
+            format_bytes_ci(size.bytes) if size.bytes else "n.m.",
             format_share(size.memory_frac) if size.memory_frac else "n.m.",
             format_rate_ci(inside) if inside else "n.m.",
             format_rate_ci(beyond) if beyond else "n.m.",

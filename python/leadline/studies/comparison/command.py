@@ -13,7 +13,6 @@ from leadline.outputs import write_whole
 from leadline.record.comparison import SystemsComparison
 from leadline.record.files import FILES
 from leadline.record.measurement import MEASUREMENT
-from leadline.record.survey import SURVEY
 from leadline.store import Store
 from leadline.studies.comparison.ratio import GateRefused
 from leadline.studies.comparison.run import (
@@ -39,7 +38,7 @@ from leadline.terminal.options import (
     with_group,
 )
 from leadline.terminal.talk import put_json, show, talk
-from leadline.terminal.tell import format_study, require_directory
+from leadline.terminal.tell import require_directory
 from leadline.terminal.watch import Teller
 
 EXIT_GATE = 4
@@ -197,9 +196,6 @@ def command(
         return
     systems = named_systems(store, surveys, model=model, extrapolate=extrapolate)
     document = compare_stored(store, systems, asked, Teller(lambda *_: None))
-    if not json:
-        compared = [format_study(SURVEY.said, each.predictor.survey.start) for each in systems]
-        show("comparison of " + "\n  and of ".join(compared) + "\n")
     _answer(document, files, json=json)
 
 

@@ -31,6 +31,7 @@ from leadline.record.wording import (
     format_number,
     format_rate_ci,
     format_workload,
+    join_words,
 )
 from leadline.sanitize import printable
 from leadline.studies.facts import format_fact
@@ -53,10 +54,10 @@ def format_ratio(ratio: Interval | None) -> str:
 
 
 def format_verdict(pair: ComparedWorkload) -> str:
-    """Write who is faster; where many questions took a verdict away, what it said alone."""
+    """Name the faster one; where many questions took a verdict away, what it said alone."""
     if pair.ratio is None:
         return "not known"
-    said = {"a": f"{pair.a} is faster", "b": f"{pair.b} is faster", "inconclusive": "inconclusive"}
+    said = {"a": pair.a, "b": pair.b, "inconclusive": "inconclusive"}
     text = said[pair.verdict]
     if pair.verdict != pair.verdict_alone:
         text += f" (asked alone: {said[pair.verdict_alone]})"
@@ -91,12 +92,12 @@ def pair_groups(document: SystemsComparison) -> list[tuple[str, str, list[Compar
 
 
 def format_score(a: str, b: str, rows: Sequence[ComparedWorkload]) -> str:
-    """Write `7 workloads: hp-730 faster 3, convex faster 2, inconclusive 2`."""
+    """Write `7 workloads, hp-730 / convex: hp-730 faster 3, convex faster 2, inconclusive 2`."""
     count = Counter("not comparable" if row.ratio is None else row.verdict for row in rows)
     parts = [f"{a} faster {count['a']}", f"{b} faster {count['b']}"]
     others = ("inconclusive", "not comparable")
     parts += [f"{what} {count[what]}" for what in others if count[what]]
-    return f"{format_count(len(rows), 'workload')}: {', '.join(parts)}"
+    return f"{format_count(len(rows), 'workload')}, {a} / {b}: {', '.join(parts)}"
 
 
 def format_withheld(rows: Sequence[ComparedWorkload], *, brief: bool = False) -> list[str]:
@@ -104,15 +105,14 @@ def format_withheld(rows: Sequence[ComparedWorkload], *, brief: bool = False) ->
 
     Args:
         rows: of one pair.
-        brief: name codes, which `leadline explain` has, in place of sentences.
+        brief: name codes, which `leadline explain` has, in place of sentences and systems.
 
     """
-    titles: dict[str, list[str]] = {}
+    titles: dict[str, dict[str, None]] = {}
     for row in rows:
         for found in row.withheld:
-            reason = f"{_where(found)}{found.code} (leadline explain {found.code})"
-            told = titles.setdefault(reason if brief else str(found), [])
-            told.append(format_title(row.title, row.workload))
+            reason = f"{found.code} (leadline explain {found.code})" if brief else str(found)
+            titles.setdefault(reason, {})[format_title(row.title, row.workload)] = None
     return [f"{', '.join(names)}: {reason}" for reason, names in titles.items()]
 
 
@@ -121,14 +121,17 @@ def fact_cells(difference: FactDifference) -> list[str]:
     return [format_fact(value, difference.unit) for value in difference.values]
 
 
-def format_chance(document: SystemsComparison) -> str:
+def format_chance(document: SystemsComparison, *, brief: bool = False) -> str:
     """Write what the verdicts together stand for."""
     count = document.verdicts
     if count <= 1:
         return "Error rate of the verdict: at most 5%, on equally fast systems."
+    together = f"Familywise error rate of {count} verdicts: at most 5% (Holm)"
+    if brief:
+        return f"{together}."
     return (
-        f"Familywise error rate of {count} verdicts: at most 5% (Holm); false verdicts expected "
-        f"without correction: {document.expected_by_chance:.2g}. Intervals are 95% CI each."
+        f"{together}; false verdicts expected without correction: "
+        f"{document.expected_by_chance:.2g}. Intervals are 95% CI each."
     )
 
 
@@ -165,14 +168,16 @@ def _format_writes(size: CacheSize) -> str:
     return format_bytes_ci(size.writes_bytes) if size.writes_bytes else "not told apart"
 
 
-def gate_lines(gate: Gate) -> list[str]:
-    """Return the gate's answer, the failures first."""
+def gate_lines(gate: Gate, *, brief: bool = False) -> list[str]:
+    """Return the gate's answer, the failures first; in brief without their ratios."""
     limit = format_percent(gate.slower_frac)
+    names = [format_title(item.title, item.workload) for item in gate.failures]
     lines = [
-        f"slower: {format_title(item.title, item.workload)}, new over old "
-        f"{format_ratio(item.new_over_old)}"
-        for item in gate.failures
+        f"slower: {name}, new over old {format_ratio(item.new_over_old)}"
+        for name, item in zip(names, gate.failures, strict=True)
     ]
+    if brief and names:
+        lines = [f"slower: {', '.join(names)}"]
     if gate.undecided:
         lines.append(
             f"cannot exclude that it is slower by more than {limit} on: "
@@ -202,6 +207,8 @@ def format_price(document: SystemsComparison, index: int) -> str:
 @on_terminal
 def render_comparison(terminal: Terminal, document: SystemsComparison) -> Iterator[RenderableType]:
     """Tell the ratios, the prices and the gate; all of it: facts, page caches, reasons, notes."""
+    named = [f"{each.name} ({each.survey_id[:8]})" for each in document.contenders]
+    yield terminal.text(f"comparison of {join_words(named)}")
     facts = ", ".join(each.title for each in document.differing_facts)
     if facts and terminal.verbose:
         yield Text("What differs", "bold")
@@ -222,9 +229,10 @@ def render_comparison(terminal: Terminal, document: SystemsComparison) -> Iterat
             yield _prices(terminal, document, a, b, rows)
         for line in format_withheld(rows, brief=not terminal.verbose):
             yield terminal.text(line, "yellow")
-    notes = document.notes if terminal.verbose else ()
-    yield from map(terminal.text, (format_chance(document), *notes))
-    yield from terminal.sentences(gate_lines(document.gate) if document.gate else ())
+    yield terminal.text(format_chance(document, brief=not terminal.verbose))
+    yield from map(terminal.text, document.notes if terminal.verbose else ())
+    if document.gate:
+        yield from terminal.sentences(gate_lines(document.gate, brief=not terminal.verbose))
 
 
 def _facts(terminal: Terminal, document: SystemsComparison) -> Table:
@@ -239,7 +247,7 @@ def _facts(terminal: Terminal, document: SystemsComparison) -> Table:
 
 def _ratios(terminal: Terminal, a: str, b: str, rows: Sequence[ComparedWorkload]) -> Table:
     marked = any(row.findings for row in rows)
-    heads = ["Workload", a, b, f"{a} / {b} (95% CI)", "Verdict", *(["Warnings"] if marked else [])]
+    heads = ["Workload", a, b, "Ratio (95% CI)", "Faster", *(["Warnings"] if marked else [])]
     cells = [
         [
             format_title(row.title, row.workload),
@@ -264,7 +272,7 @@ def _prices(
     names = [each.name for each in document.contenders]
     prices = [format_price(document, names.index(name)) for name in (a, b)]
     money = f"for {PRICE_UNIT} {currency(document)}"
-    heads = ["Workload", f"{a} {money}", f"{b} {money}", f"{a} / {b} (95% CI)"]
+    heads = ["Workload", f"{a} {money}", f"{b} {money}", "Ratio (95% CI)"]
     cells = [
         [
             format_title(row.title, row.workload),
@@ -292,7 +300,7 @@ def render_application_comparison(
         ("System", "I/O time (95% CI)", "Elapsed time (95% CI)", "Not surveyed"), rows
     )
     yield terminal.table(
-        ("Pair", "I/O time ratio (95% CI)", "Elapsed time ratio (95% CI)", "Verdict"),
+        ("Pair", "I/O time ratio (95% CI)", "Elapsed time ratio (95% CI)", "Faster"),
         [
             (
                 f"{pair.a} / {pair.b}",
@@ -333,8 +341,7 @@ def _missing(found: ApplicationPrediction) -> str:
 
 
 def _verdict(pair: ApplicationPair) -> str:
-    said = {"a": f"{pair.a} is faster", "b": f"{pair.b} is faster", "inconclusive": "inconclusive"}
-    return said[pair.verdict]
+    return {"a": pair.a, "b": pair.b, "inconclusive": "inconclusive"}[pair.verdict]
 
 
 # A comparison for continuous integration: JUnit's XML of the gate, and Markdown for people.
@@ -398,7 +405,7 @@ def _lines(document: SystemsComparison) -> Iterator[str]:
         yield ""
     for a, b, pairs in pair_groups(document):
         one, other = _plain(a), _plain(b)
-        yield f"| Workload | {one} | {other} | {one} / {other} (95% CI) | Verdict |"
+        yield f"| Workload | {one} | {other} | {one} / {other} (95% CI) | Faster |"
         yield "|---|---|---|---|---|"
         for pair in pairs:
             cells = [

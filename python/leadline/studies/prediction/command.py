@@ -102,7 +102,7 @@ def command(
     if json:
         put_json(found.document)
     else:
-        _tell(found, named=named or fio is not None)
+        _tell(found)
     if output is not None and found.predictions:
         save_predictions(found, output)
         talk(f"wrote {output}")
@@ -162,11 +162,10 @@ def _workloads(
     return Predicted(found, tuple(names), tuple(predictions), refused, document)
 
 
-def _tell(found: Predicted, *, named: bool) -> None:
+def _tell(found: Predicted) -> None:
     if found.predictions:
         show(f"predicted from {format_study(SURVEY.said, found.survey.start)}\n")
-        names = found.names if named else None
-        show(render_predictions(found.survey, found.predictions, names))
+        show(render_predictions(found))
     for name, said in found.refused.items():
         talk(f"{name}: {said}")
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import RenderableType
 
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.models.predictor import iops_of, response_us_of
-from leadline.record import Interval, Prediction, Survey
+from leadline.record import Prediction, Survey
 from leadline.record.application.prediction import ApplicationPrediction, Term
 from leadline.record.wording import (
     format_bytes_ci,
@@ -45,62 +43,61 @@ class Predicted(NamedTuple):
         return found
 
 
-# Predictions on a terminal: one table, and the warnings below it.
+# Predictions on a terminal: what was asked, one table, and the warnings below it.
+
+TOLD_MOST = 6
+"""Workloads that are written out above the table."""
 
 
-def render_predictions(
-    survey: Survey, predictions: Sequence[Prediction], names: Sequence[str] | None = None
-) -> RenderableType:
-    """Return a table that a rich console can print.
-
-    Args:
-        survey: what they were predicted from.
-        predictions: one row each.
-        names: what to call them; None leaves the column out.
-
-    """
-    regions = {region.index: region.name for region in survey.regions}
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    heads = [
-        "workload",
-        "throughput (95% CI)",
-        "one run (95% CI)",
-        "requests/s",
-        "mean response (95% CI)",
-        "region",
+@on_terminal
+def render_predictions(terminal: Terminal, found: Predicted) -> Iterator[RenderableType]:
+    """Tell each workload, a row of each, and what speaks against it."""
+    items = found.items()
+    if terminal.verbose or len(items) <= TOLD_MOST:
+        for name, each in items:
+            yield terminal.text(f"{_title(name)}: {format_workload(each.workload)}")
+    levels = {region.index: region.name for region in found.survey.regions}
+    heads = (
+        "Workload",
+        "Throughput (95% CI)",
+        "One run (95% CI)",
+        "Requests/s",
+        "Mean response",
+        "Level",
+    )
+    rows = [
+        (
+            _title(name) + (" *" if each.findings else ""),
+            format_rate_ci(each.throughput_mb_s),
+            _span(each),
+            f"{iops_of(each).value:,.0f}",
+            format_seconds(response_us_of(each).value / 1e6),
+            "none" if each.region is None else levels[each.region],
+        )
+        for name, each in items
     ]
-    for head in heads if names is None else ["", *heads]:
-        table.add_column(head, overflow="fold")
-    notes: list[Text] = []
-    for index, prediction in enumerate(predictions):
-        region = "none" if prediction.region is None else regions[prediction.region]
-        cells = [
-            format_workload(prediction.workload),
-            format_rate_ci(prediction.throughput_mb_s),
-            _span(prediction),
-            f"{iops_of(prediction).value:,.0f}",
-            _seconds(response_us_of(prediction)),
-            region + (" *" if prediction.findings else ""),
-        ]
-        named = cells if names is None else [names[index], *cells]
-        table.add_row(*(Text(cell) for cell in named))
-        label = "" if names is None else f"{names[index]}: "
-        notes += [Text(f"* {label}{warning}") for warning in prediction.findings]
-    model = predictions[0].model if predictions else "none"
-    n = predictions[0].throughput_mb_s.n if predictions else 0
-    footer = Text(f"model: {model}, from {n} readings of {survey.start.system}", style="dim")
-    return Group(table, *notes, footer)
+    yield terminal.table(heads, rows)
+    for name, each in items:
+        yield from (terminal.text(f"* {_title(name)}: {said}", "yellow") for said in each.findings)
+    if found.predictions:
+        first = found.predictions[0]
+        yield terminal.text(
+            f"model: {first.model}, from {first.throughput_mb_s.n} readings of "
+            f"{found.survey.start.system}",
+            "dim",
+        )
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _span(prediction: Prediction) -> str:
     run = prediction.run_throughput_mb_s
     if run.low is None or run.high is None:
         return "no interval"
-    return format_ends(format_rate(run.low), format_rate(run.high))
-
-
-def _seconds(response_us: Interval) -> str:
-    return format_interval(response_us, lambda us: format_seconds(us / 1e6))
+    high = format_rate(run.high)
+    return format_ends(format_rate(run.low, high), high)
 
 
 # An application's predicted time on a terminal: one sentence, its terms, its streams, warnings.

@@ -53,11 +53,15 @@ class SaturationRow(NamedTuple):
 
 
 def saturation_rows(systems: Sequence[StreamBalance]) -> list[SaturationRow]:
+    """Return a row for each phase of each system."""
+    return [_saturation_row(each) for each in in_order(systems)]
+
+
+def in_order(systems: Sequence[StreamBalance]) -> list[Balance]:
     """Return all phases in the order of the paper, systems beside each other."""
     balances = [each for system in systems for each in system.balances]
     order = groups_of((each.kernel, each.phase) for each in balances)
-    ordered = sorted(balances, key=lambda each: order.index((each.kernel, each.phase)))
-    return [_saturation_row(each) for each in ordered]
+    return sorted(balances, key=lambda each: order.index((each.kernel, each.phase)))
 
 
 def _saturation_row(balance: Balance) -> SaturationRow:
@@ -213,34 +217,40 @@ def _format_parts(said: StreamBalance) -> str:
 def render_balance(
     terminal: Terminal, systems: Sequence[StreamBalance]
 ) -> Iterator[RenderableType]:
-    """Tell for every system its sentences, its table and warnings; all of it: its what-ifs."""
-    yield from terminal.sentences(compared(systems))
+    """Tell each system's bottleneck, a table and warnings; all of it: sentences and what-ifs."""
+    several = len(systems) > 1
+    if terminal.verbose:
+        yield from terminal.sentences(compared(systems))
     for said in systems:
-        if len(systems) > 1:
-            yield terminal.text(f"{said.system}, {said.platform}", "bold")
-        yield from terminal.sentences(said.sentences if len(systems) == 1 else said.sentences[:1])
-        if any(each.order for each in said.balances):
-            yield Text("MB/s of disk bandwidth per processor at which it is used up:")
-            yield _table(terminal, said.balances)
-        if said.what_if and (terminal.verbose or len(systems) == 1):
-            yield Text("Upgrade what-ifs, and the next bottleneck:")
+        shown = 1 if several else len(said.sentences) - len(said.scaling)
+        told = said.sentences if terminal.verbose else said.sentences[:shown]
+        named = f"{said.system}, {said.platform}: " if several else ""
+        yield from terminal.sentences((f"{named}{told[0]}", *told[1:]) if told else ())
+    if any(each.order for said in systems for each in said.balances):
+        yield Text("MB/s of disk bandwidth per processor at which it is used up:")
+        yield _table(terminal, systems)
+    for said in systems:
+        if said.what_if and (terminal.verbose or not several):
+            yield Text(
+                f"Upgrade what-ifs{f' of {said.system}' * several}, and the next bottleneck:"
+            )
             yield _what_if(terminal, said.what_if)
         if terminal.verbose:
             yield from map(terminal.text, not_counted_lines(said.not_measurable))
         yield from terminal.warnings(said.findings)
 
 
-def _table(terminal: Terminal, balances: Sequence[Balance]) -> Table:
+def _table(terminal: Terminal, systems: Sequence[StreamBalance]) -> Table:
     rows = []
-    platforms = {each.platform for each in balances}
-    for each in balances:
+    named = len({system_name(each) for said in systems for each in said.balances}) > 1
+    for each in in_order(systems):
         found = {saturation.resource: saturation for saturation in each.saturations}
-        name = f"{each.kernel} {each.phase}"
         cells = [format_saturation(found.get(resource), brief=True) for resource in RESOURCES]
         first = RESOURCE_WORDS[each.first] if each.first else NO_NUMBER
-        shown = f"{system_name(each)}: {name}" if len(platforms) > 1 else name
-        rows.append([shown, *cells, first])
-    return terminal.table(["Phase", *(RESOURCE_WORDS[name] for name in RESOURCES), "First"], rows)
+        phase = f"{each.kernel} {each.phase}"
+        rows.append([phase, *([system_name(each)] if named else []), *cells, first])
+    heads = ["Phase", *(["System"] if named else []), *SATURATION_HEADS, "Bottleneck"]
+    return terminal.table(heads, rows)
 
 
 def _what_if(terminal: Terminal, found: Sequence[WhatIf]) -> Table:

@@ -351,8 +351,11 @@ _SHOWN_BELOW = (
 def render_stream(terminal: Terminal, study: StreamStudy) -> Iterator[RenderableType]:
     """Tell the sentences, phases, scaling, and what was verified; all of it: what was counted."""
     said = balance_of(study)
-    yield from terminal.sentences(study.sentences or said.sentences)
-    if any(len(each.steps) > 1 for each in said.scaling):
+    sentences = study.sentences or said.sentences
+    scales = any(len(each.steps) > 1 for each in said.scaling)
+    in_table = len(said.scaling) if scales and not terminal.verbose else 0
+    yield from terminal.sentences(sentences[: len(sentences) - in_table])
+    if scales:
         yield _scaling(terminal, said.scaling)
     elif study.runs:
         yield _phases(terminal, study, said, _SHOWN)
@@ -361,7 +364,8 @@ def render_stream(terminal: Terminal, study: StreamStudy) -> Iterator[Renderable
         yield from map(terminal.text, _bounds(study))
     if terminal.verbose:
         yield from map(terminal.text, not_counted_lines(said.not_measurable))
-    for kernel, words in (*how_rows(study), *verified_rows(study)):
+    how = () if scales and not terminal.verbose else how_rows(study)
+    for kernel, words in (*how, *verified_rows(study)):
         yield terminal.text(f"{kernel}: {words}")
     yield from terminal.warnings(dict.fromkeys((*study.findings, *said.findings)))
 
