@@ -11,12 +11,14 @@ from leadline.machine.kernel_files import attempt, text
 PACKAGE = Path(__file__).parent.parent
 COMMIT = "COMMIT"
 """A file that `make wheel` puts into a wheel; a checkout has its .git instead."""
-EXTRAS = {
-    "charts": ("pages and charts (`leadline report`)", ("altair", "vl_convert")),
-    "frames": ("tables in Python, export as Parquet and Arrow", ("pandas", "pyarrow")),
-    "cluster": ("streams under mpirun, trials on a pool of machines", ("mpi4py", "distributed")),
-}
-"""Of each extra of the package what it is for, and the modules by which it is told."""
+EXTRAS = (
+    ("charts", "pages and charts (`leadline report`)", ("altair", "vl_convert")),
+    ("frames", "data frames in Python", ("pandas",)),
+    ("frames", "export as Parquet and Arrow", ("pyarrow",)),
+    ("cluster", "streams under mpirun", ("mpi4py",)),
+    ("cluster", "trials on a pool of machines", ("distributed",)),
+)
+"""Extras of the package, what they are for, and the modules by which that is told."""
 _HASH = re.compile(r"[0-9a-f]{40}")
 SHORT = 10
 
@@ -24,7 +26,7 @@ SHORT = 10
 def format_missing(module: str | None) -> str | None:
     """Say which extra brings a module that is not installed; None of one that none brings."""
     top = (module or "").partition(".")[0]
-    for extra, (what_for, modules) in EXTRAS.items():
+    for extra, what_for, modules in EXTRAS:
         if top in modules:
             return f"{top} is not installed, which {what_for} need: pip install 'leadline[{extra}]'"
     return None

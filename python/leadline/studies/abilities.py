@@ -56,7 +56,7 @@ def abilities() -> Iterator[Ability]:
         what_for="streams on several ranks",
         why_not=None if shutil.which("mpirun") else "not installed: apt-get install openmpi-bin",
     )
-    for extra, (what_for, modules) in EXTRAS.items():
+    for extra, what_for, modules in EXTRAS:
         yield Ability(name=f"leadline[{extra}]", what_for=what_for, why_not=_absent(extra, modules))
 
 

@@ -108,9 +108,13 @@ def command(
     file_size: _FileSize = None,
     paper: _Paper = False,
     runs: Annotated[
-        int,
-        typer.Option(min=2, max=TEST_RUNS_MAX, help="Of every program; the first is discarded."),
-    ] = RUNS,
+        int | None,
+        typer.Option(
+            min=2,
+            max=TEST_RUNS_MAX,
+            help="Of every program, one discarded.  [default: 3, more while the budget lasts]",
+        ),
+    ] = None,
     name: Name = None,
     budget: _Budget = BUDGET_S,
     max_bytes: MaxBytes = None,
@@ -136,7 +140,8 @@ def command(
         cells=cells,
         budget_s=budget,
         paper=paper,
-        runs=runs,
+        runs=runs or RUNS,
+        fill=runs is None and not paper,
         seed=seed,
     )
     own: Context = context.obj

@@ -246,10 +246,9 @@ def _findings(study: FilesStudy) -> tuple[Finding, ...]:
         found.append(Finding.of("files_in_memory"))
     if len(study.start.directories) == 1 and any(row.made and row.drives > 1 for row in rows):
         found.append(Finding.of("drives_share_disk"))
-    counts = {"rows": len(rows), "runs": study.start.runs}
     wide = sum(_half(row.kbytes_s) > _WIDE_FRAC for row in rows if row.kbytes_s)
     if wide:
-        found.append(Finding.of("intervals_wide", wide=wide, most_frac=_WIDE_FRAC, **counts))
+        found.append(Finding.of("intervals_wide", wide=wide, rows=len(rows), most_frac=_WIDE_FRAC))
     starred = [row for row in rows if row.suspect]
     if starred:
         more = "; and more" if len(starred) > 3 else ""

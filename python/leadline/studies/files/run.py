@@ -42,6 +42,7 @@ from leadline.studies.conduct import Begun, Study, Watcher
 from leadline.studies.files.explain import explain_files
 from leadline.studies.files.plan import (
     PAPER_BYTES,
+    PLAN_SHARE,
     existing_system,
     next_size,
     rows_of,
@@ -88,7 +89,9 @@ def files_study(
 # The study: scale the file, then measure cell after cell; what is measured is stored at once.
 
 RUNS = 3
-"""KM83 §4: three runs, the first of which is discarded."""
+"""KM83 §4: three runs, the first of which is discarded; more where the budget lasts."""
+_RUNS_MOST = 30
+"""Intervals of twice as many would be narrower by a quarter."""
 _PILOT_RUNS = 2
 _LEAST_S = 0.5
 """With less time left a cell is not begun."""
@@ -102,6 +105,8 @@ class FilesOptions(msgspec.Struct, frozen=True, kw_only=True):
     budget_s: float
     paper: bool = False
     runs: int = RUNS
+    fill: bool = False
+    """More runs where the budget lasts."""
     seed: int = 1
 
 
@@ -143,10 +148,12 @@ def _notes(targets: Sequence[Target]) -> tuple[Finding, ...]:
 class _Study:
     """A study that grows; every change is a new document."""
 
-    def __init__(self, start: FilesStart, store: Keeper, stored: FilesStudy | None) -> None:
+    def __init__(
+        self, start: FilesStart, store: Keeper, stored: FilesStudy | None, *, fill: bool
+    ) -> None:
         before_s = 0.0 if stored is None else stored.wall_s
         self._began_s = time.monotonic() - before_s
-        self._store = store
+        self._store, self._fill = store, fill
         self.document = (
             FilesStudy(start=start, status=Status.RUNNING)
             if stored is None
@@ -154,6 +161,8 @@ class _Study:
         )
         self.no_images: str | None = None
         """Why there is no room for file systems to be made."""
+        self._run_s = 0.0
+        """What one run of all programs on a drive took, the slowest so far."""
 
     @property
     def left_s(self) -> float:
@@ -173,6 +182,23 @@ class _Study:
         self.document = msgspec.structs.replace(
             self.document, file_bytes=file_bytes, size_steps=chosen.size_steps, size_reason=why
         )
+
+    def took(self, seconds: float, drive_runs: int) -> None:
+        """Learn from a column, or from the last step of the scaling, how long a run takes."""
+        self._run_s = max(self._run_s, seconds / drive_runs)
+
+    def runs(self, number: int) -> int:
+        """Return how many runs a column may take of the time that is left for it."""
+        start = self.document.start
+        if not self._fill or self._run_s == 0.0:
+            return start.runs
+        drives = [
+            cell.drives
+            for cell in start.cells[number - 1 :]
+            if cell.missing is None and not (cell.system.made and self.no_images)
+        ]
+        affordable = PLAN_SHARE * self.left_s / (sum(drives) * self._run_s)
+        return max(start.runs, min(_RUNS_MOST, int(affordable)))
 
     def add(self, number: int, rows: Sequence[FilesRow]) -> tuple[FilesRow, ...]:
         start, file_bytes = self.document.start, self.document.file_bytes or PAPER_BYTES
@@ -200,6 +226,7 @@ def run_files(
     *,
     stored: FilesStudy | None = None,
     file_bytes: int | None = None,
+    fill: bool = False,
     on_size: Callable[[FilesStudy], None] | None = None,
     on_cell: Callable[[CellDone], None] | None = None,
 ) -> FilesStudy:
@@ -211,6 +238,7 @@ def run_files(
         start: what decides it.
         stored: what earlier sittings measured of it.
         file_bytes: the file's size; None scales it.
+        fill: take more runs where the budget lasts.
         on_size: told when the size is decided.
         on_cell: told after every cell.
 
@@ -224,7 +252,7 @@ def run_files(
             f"study {start.study_id[:8]} ended before the size of its files was decided; start a "
             "new one without --resume"
         )
-    study = _Study(start, store, stored)
+    study = _Study(start, store, stored, fill=fill)
     done = 0 if stored is None else stored.cells_done
     try:
         if stored is None:
@@ -251,11 +279,12 @@ def _measured(study: _Study, tests: FileTests, cell: FilesCell, number: int) -> 
         return rows_of(cell, None, study.no_images)
     if study.left_s < _LEAST_S:
         return rows_of(cell, None, "the budget was spent before (give a larger --budget)")
-    start = study.document.start
+    start, runs = study.document.start, study.runs(number)
+    began_s = time.monotonic()
     try:
         asked = ProgramsAsked(
             file_bytes=study.document.file_bytes or PAPER_BYTES,
-            runs=start.runs,
+            runs=runs,
             paper=start.paper,
             seed=derive_seed(start.seed, number),
             total_s_max=study.left_s,
@@ -263,6 +292,7 @@ def _measured(study: _Study, tests: FileTests, cell: FilesCell, number: int) -> 
         result = tests.run(cell, asked)
     except (TargetRefused, PointFailed) as reason:
         return rows_of(cell, None, str(reason))
+    study.took(time.monotonic() - began_s, cell.drives * runs)
     return rows_of(cell, result)
 
 
@@ -281,6 +311,7 @@ def _size(study: _Study, tests: FileTests, asked_bytes: int | None) -> None:
         )
         if size is None:
             study.choose_size(steps[-1].file_bytes, why, steps)
+            study.took(steps[-1].seconds, 1)
             return
         steps.append(_pilot(tests, study, size))
 
@@ -415,6 +446,7 @@ class PlainFiles(Study[DirectoryTests, FilesStart, FilesStudy | None]):
             start,
             stored=kept,
             file_bytes=self._file_bytes,
+            fill=self.asked.fill,
             on_size=watcher.ended,
             on_cell=watcher.ended,
         )

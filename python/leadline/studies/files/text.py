@@ -280,7 +280,9 @@ def format_how(study: FilesStudy) -> str:
         else "writes timed until the drive has the data, reads begun with nothing of the file in "
         "the cache"
     )
-    kept = format_count(start.runs - 1, "run")
+    counts = {len(row.kept) for row in study.rows if row.kept} or {start.runs - 1}
+    least = f"{min(counts)} to " if len(counts) > 1 else ""
+    kept = f"{least}{format_count(max(counts), 'run')}"
     why = f" ({study.size_reason})" if study.size_reason else ""
     return (
         f"Files of {size}{why}; {clock}; means of {kept}, after one that was discarded. In "

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.models.predictor import iops_of, response_us_of
-from leadline.record import Prediction, Survey
+from leadline.record import Interval, Prediction, Survey
 from leadline.record.application.prediction import ApplicationPrediction, Term
 from leadline.record.wording import (
     format_bytes_ci,
@@ -62,16 +62,21 @@ def render_predictions(terminal: Terminal, found: Predicted) -> Iterator[Rendera
         "Throughput (95% CI)",
         "One run (95% CI)",
         "Requests/s",
-        "Mean response",
+        "Mean response (95% CI)" if terminal.verbose else "Mean response",
         "Level",
     )
+
+    def response(each: Prediction) -> Interval:
+        whole = response_us_of(each)
+        return whole if terminal.verbose else Interval(whole.value, None, None, whole.n)
+
     rows = [
         (
             _title(name) + (" *" if each.findings else ""),
             format_rate_ci(each.throughput_mb_s),
             _span(each),
             f"{iops_of(each).value:,.0f}",
-            format_seconds(response_us_of(each).value / 1e6),
+            format_interval(response(each), lambda us: format_seconds(us / 1e6)),
             "none" if each.region is None else levels[each.region],
         )
         for name, each in items

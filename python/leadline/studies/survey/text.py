@@ -21,6 +21,7 @@ from leadline.record.survey import SURVEY, SurveyStart
 from leadline.record.validation import VALIDATION
 from leadline.record.wording import (
     format_boundary,
+    format_bytes_ci,
     format_count,
     format_half_width,
     format_rate_ci,
@@ -82,6 +83,7 @@ def level_rows(survey: Survey) -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": region.name,
+                "capacity": format_bytes_ci(boundary.bytes) if boundary else "everything beyond",
                 "holds": format_boundary(boundary) if boundary else "everything beyond",
                 "rate": format_rate_ci(region.throughput_mb_s),
                 "bar": 100 * region.throughput_mb_s.value / fastest if fastest > 0 else 0.0,
@@ -303,20 +305,8 @@ def render_terminal(
 
 
 def _table(terminal: Terminal, survey: Survey) -> Table:
-    rows = []
-    for region in survey.regions:
-        boundary = (
-            survey.boundaries[region.index] if region.index < len(survey.boundaries) else None
-        )
-        noise, share = survey.noise_frac.get(region.name), region.cached_share
-        cells = (
-            region.name,
-            format_boundary(boundary) if boundary else "everything beyond",
-            format_rate_ci(region.throughput_mb_s),
-            format_percent(noise) if noise is not None else "not measured",
-            format_percent(share) if share is not None else "not measured",
-        )
-        rows.append(cells)
+    shown = ("name", "capacity", "rate", "noise", "cached")
+    rows = [[row[key] for key in shown] for row in level_rows(survey)]
     heads = ("Level", "Capacity (95% CI)", "Throughput (95% CI)", "Run-to-run CV", "Cache hits")
     return terminal.table(heads, rows)
 
