@@ -233,6 +233,11 @@ def test_the_engine_and_its_depth(options: str, backend: str, direct: bool, dept
     assert any("does nothing" in str(each) for each in job.findings) == ignored
 
 
+def test_a_write_that_fio_ends_after_one_pass_is_told() -> None:
+    assert any("--max-written" in str(each) for each in one("rw=randwrite").findings)
+    assert not one("rw=randwrite\ntime_based=1").findings
+
+
 @pytest.mark.parametrize(
     ("options", "sync", "said"),
     [
@@ -250,7 +255,7 @@ def test_the_engine_and_its_depth(options: str, backend: str, direct: bool, dept
     ],
 )
 def test_writes_wait_as_the_job_has_it(options: str, sync: str, said: str | None) -> None:
-    job = one(f"rw=randrw\n{options}")
+    job = one(f"rw=randrw\ntime_based=1\n{options}")
     assert job.access.sync == sync
     assert bool(job.findings) is (said is not None)
     assert said is None or any(said in str(each) for each in job.findings)

@@ -426,6 +426,12 @@ class _Reader:
                 "without invalidate=0 fio drops the file from the cache at the start and "
                 "at each pass; here it stays as it is in use",
             )
+        if read_frac < 1 and not read_switch(options.get("time_based", "0")):
+            self._tell(
+                "differs",
+                "without time_based=1 fio writes each byte of size= once and ends; here a run "
+                "writes until its rate is known (--max-written is a limit)",
+            )
         reads_on = read_frac > 0 and seq_frac > 0 and not direct
         if reads_on and options.get("fadvise_hint", "1") != "0":
             self._tell(

@@ -60,7 +60,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 }
 """fio's words that are taken, each with the parameters that it decides."""
 _SIZES = ("bs", "size", "filesize")
-_SETTLED = {"norandommap": "1", "invalidate": "0", "fadvise_hint": "0"}
+_SETTLED = {"norandommap": "1", "invalidate": "0", "fadvise_hint": "0", "time_based": "1"}
 _NEEDED = {"size": str(USUAL.unique_bytes), "bs": "4096"}
 """What a job must have; a parameter that nobody named is not taken from it."""
 
@@ -86,7 +86,7 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_words(words: Sequence[str], usual: Workload | None = None) -> Typed:
-    """Read `bs=4k rw=randread size_mean=…`, each text one word or several with commas.
+    """Read `bs=4k rw=randread size_mean=…`, each text one word or several.
 
     Args:
         words: as typed.
@@ -97,7 +97,7 @@ def read_words(words: Sequence[str], usual: Workload | None = None) -> Typed:
         WorkloadError: an unknown word, one given twice, or a value that cannot be read.
 
     """
-    parts = [part.strip() for text in words for part in text.split(",") if part.strip()]
+    parts = [part for text in words for part in text.replace(",", " ").split()]
     fio = {_name(part.partition("=")[0]): part for part in parts if _is_fio(part)}
     own = [part for part in parts if not _is_fio(part)]
     if len(fio) + len(own) < len(parts):
