@@ -184,7 +184,7 @@ def test_the_page_and_the_terminal_show_the_policies_and_what_they_rest_on() -> 
     with console.capture() as captured:
         console.print(render_comparison(document))
     said = captured.get()
-    assert said.index("Page caches") < said.index("workload, ")
+    assert said.index("Page caches") < said.index(" workload, ")
     assert "write-back (study)" in said
     assert cache_rows(_compared()) == []
 

@@ -40,7 +40,7 @@ def test_facts_come_before_the_ratios_and_the_faster_system_is_named(store: Path
     brief, done = leadline(*asked, store=store), leadline("--verbose", *asked, store=store)
     assert done.returncode == 0, done.stderr
     differs, facts = done.stdout.index("What differs"), done.stdout.index("HP/UX 8.07")
-    score = "1 workload, hp-730 / sparcstation-1plus: hp-730 faster 1"
+    score = "hp-730 faster on 1 of 1 workload, sparcstation-1plus on 0"
     assert differs < facts < done.stdout.index(score)
     named = brief.stdout.index("Facts that differ: Simulated system, Cpu, Memory, ")
     assert named < brief.stdout.index(score)
@@ -79,7 +79,7 @@ def test_stored_measurements_are_compared_run_by_run(measured: Path) -> None:
     assert "measured_apart" in [found["code"] for found in pair["findings"]]
     assert pair["ratio"]["value"] == pytest.approx(math.exp(means[0] - means[1]), rel=1e-5)
     assert pair["verdict"] == ("a" if means[0] > means[1] else "b")
-    assert "two-level faster 1" in leadline("compare", *ids, store=measured).stdout
+    assert "two-level faster on 1 of" in leadline("compare", *ids, store=measured).stdout
     gate = leadline("compare", *ids, "--fail-if", "slower=5%", store=measured)
     assert gate.returncode == (4 if means[0] > means[1] else 0)
 

@@ -394,7 +394,7 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
         subtitle += " *: extrapolated."
     return finish(
         layers,
-        words.format_score(a, b, rows),
+        f"Throughput of {a} over {b}",
         subtitle,
         (WIDE_PX, _RATIO_ROW_PX * max(2, len(drawn))),
     )

@@ -92,12 +92,12 @@ def pair_groups(document: SystemsComparison) -> list[tuple[str, str, list[Compar
 
 
 def format_score(a: str, b: str, rows: Sequence[ComparedWorkload]) -> str:
-    """Write `7 workloads, hp-730 / convex: hp-730 faster 3, convex faster 2, inconclusive 2`."""
+    """Write `hp-730 faster on 3 of 7 workloads, convex on 2; 2 inconclusive`."""
     count = Counter("not comparable" if row.ratio is None else row.verdict for row in rows)
-    parts = [f"{a} faster {count['a']}", f"{b} faster {count['b']}"]
     others = ("inconclusive", "not comparable")
-    parts += [f"{what} {count[what]}" for what in others if count[what]]
-    return f"{format_count(len(rows), 'workload')}, {a} / {b}: {', '.join(parts)}"
+    rest = ", ".join(f"{count[what]} {what}" for what in others if count[what])
+    workloads = format_count(len(rows), "workload")
+    return f"{a} faster on {count['a']} of {workloads}, {b} on {count['b']}{rest and f'; {rest}'}"
 
 
 def format_withheld(rows: Sequence[ComparedWorkload], *, brief: bool = False) -> list[str]:
