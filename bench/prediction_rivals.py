@@ -36,7 +36,7 @@ class Points:
     @property
     def sample(self) -> Sample:
         """The readings with their noise and the boundaries found."""
-        return sample_of(self.points, [boundary.bytes for boundary in self.survey.boundaries])
+        return sample_of(self.points, self.survey.boundaries)
 
 
 def fit(model: str, points: Points) -> Fitted | None:
@@ -64,7 +64,7 @@ def _features(sample: Sample, workloads: Sequence[Workload]) -> Floats:
     """A level and the physical cached share of each boundary: ln(1 - h + 0.03), h = min(1, C/U)."""
     unique = np.log([workload.unique_bytes for workload in workloads])
     columns = [np.ones_like(unique)]
-    for ln_bytes, _ in sample.boundaries:
+    for ln_bytes, *_ in sample.boundaries:
         held = np.minimum(1.0, np.exp(ln_bytes - unique))
         columns.append(np.log(1 - held + CACHED_SHARE_FLOOR))
     return np.stack(columns, axis=1)

@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 from leadline.models.gaussian_process import Axes, Beliefs, Kernel, Places, Unexplained, learn
 from leadline.models.joint import JointModel, fit_joint
 from leadline.models.learning import Box, spread_out
-from leadline.models.model import RegionNoise, Sample
+from leadline.models.model import KnownBoundary, RegionNoise, Sample
 from leadline.models.operation_time import PLACE, OperationTime, Requests
 from leadline.record import Workload
 
@@ -60,7 +60,7 @@ def sample(count: int, seed: int, law: Law = truth, in_order_too: int = 0) -> Sa
         ln_mb_s=law(asked) + noise,
         noise_weight=np.ones(count),
         noise=RegionNoise(NOISE, (math.exp(BOUNDARY_LN),), (1.0, 1.0)),
-        boundaries=((BOUNDARY_LN + 0.05, 0.1),),
+        boundaries=(KnownBoundary(BOUNDARY_LN + 0.05, 0.1, smeared=None),),
     )
 
 
@@ -149,7 +149,7 @@ def test_a_fit_is_the_same_again_and_goes_on_from_an_earlier_one() -> None:
 def test_a_kernel_and_the_noise_are_learned_from_readings_of_one() -> None:
     random = np.random.default_rng(5)
     places = Places.of_one_level(random.random((150, 5)))
-    kernel = Kernel(0.02, 0.0, 0.7)
+    kernel = Kernel(0.02, 0.0, (0.7,) * 5)
     drawn = random.multivariate_normal(np.zeros(150), kernel.between(places, places))
     beliefs = Beliefs((0.05, 1.0), (0.05, 1.0), (0.7, 0.5), (0.05, 1.0))
     residual = drawn + random.normal(0, 0.1, 150)
@@ -171,7 +171,9 @@ def test_the_embedded_document_holds_all_that_a_prediction_needs() -> None:
     asked = spread_out(BOX, 20, 7)
     axes = Axes(np.array(page["axes"]["low"]), np.array(page["axes"]["high"]))
     kernel = Kernel(**page["kernel"])
-    mean = OperationTime(tuple(page["smeared"]), page["ln_unique_reference"])
+    mean = OperationTime(
+        tuple(page["smeared"]), page["ln_unique_reference"], tuple(page["of_writes"])
+    )
     fitted, jacobian = mean.ln_mb_s(Requests.of(asked), np.array(page["theta"]))
     edges = np.array(page["noise_edges_bytes"])
     levels = np.searchsorted(edges, [each.unique_bytes for each in asked], side="right")

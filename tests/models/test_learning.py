@@ -48,8 +48,7 @@ def before(learned: SimulatedSurvey) -> tuple[JointModel, list[Measurement], Box
         (plan.size_mean_min, plan.size_mean_max),
         (1.0, float(plan.process_num_max)),
     )
-    boundaries = [boundary.bytes for boundary in learned.survey.boundaries]
-    return fit_joint(sample_of(points, boundaries)), points, box
+    return fit_joint(sample_of(points, learned.survey.boundaries)), points, box
 
 
 def test_workloads_of_a_design_fill_the_box_and_stay_inside() -> None:
@@ -137,7 +136,7 @@ def test_learning_ends_when_predictions_are_as_good_as_a_run() -> None:
     strategy = surveyor.strategy
     assert isinstance(strategy, middle.MiddleStrategy)
     assert strategy.decided is not None
-    boundaries = [boundary.bytes for boundary in strategy.decided.boundaries]
+    boundaries = strategy.decided.boundaries
     judged, model = [], None
     for count in range(len(told) - ran, len(told) + 1, BATCH):
         model = fit_joint(sample_of(told[:count], boundaries), model)

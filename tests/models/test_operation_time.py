@@ -38,8 +38,9 @@ def parameters(mean: OperationTime, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("boundaries", [0, 1, 2])
 def test_derivatives_are_those_of_the_formula(boundaries: int) -> None:
-    for smeared in itertools.product((True, False), repeat=boundaries):
-        mean = OperationTime(smeared, 17.5)
+    shapes = itertools.product((True, False), repeat=boundaries)
+    for smeared, of_writes in itertools.product(shapes, (False, True)):
+        mean = OperationTime(smeared, 17.5, (of_writes, False)[:boundaries])
         theta, requests = parameters(mean, 1), Requests.of(workloads(60, 2))
         _, jacobian = mean.ln_mb_s(requests, theta)
         for index in range(mean.parameters):
@@ -89,6 +90,24 @@ def test_a_uniform_cache_keeps_all_below_its_boundary_and_c_over_u_beyond() -> N
     assert times[0] == pytest.approx(times[1])
     slow = times - times[0]
     assert slow[3] / slow[2] == pytest.approx(0.75 / 0.5)
+
+
+def test_writes_behind_a_cache_go_on_while_it_is_used() -> None:
+    """Reads notice no limit of dirty data; of the cache and the drive the slower one decides."""
+    mean = OperationTime((False,), 17.0, (True,))
+    theta = np.zeros(mean.parameters)
+    theta[0], theta[2], theta[PLACE] = math.log(1e-4), -40.0, -40.0
+    theta[PLACE + 2], theta[PLACE + 3] = -40.0, 40.0 + math.log(1e-2)
+    theta[10] = theta[PLACE + 10] = 30.0
+    theta[mean.boundary(0)] = math.log(2**20)
+
+    def seconds(read_frac: float) -> float:
+        asked = Workload(unique_bytes=2**30, size_mean=4096, read_frac=read_frac, seq_frac=0.0)
+        return float(4096e-6 / np.exp(mean.ln_mb_s(Requests.of([asked]), theta)[0][0]))
+
+    assert seconds(1.0) == pytest.approx(1e-4, rel=1e-3)
+    assert seconds(0.999) == pytest.approx(1e-4, rel=1e-2), "the drive keeps up"
+    assert seconds(0.5) == pytest.approx(0.5e-2, rel=1e-2), "writes wait for the drive"
 
 
 def test_a_scan_over_all_of_a_too_large_file_finds_nothing() -> None:

@@ -171,8 +171,10 @@ const leadlineModels = (() => {
       byCentre: (1 - whole) * drawn.byCentre, byWidth: (1 - whole) * drawn.byWidth };
   };
 
-  // Time that one kind of operation spends at one place; its derivatives are added to `slope`.
+  // Time that one kind of operation spends at one place; its derivatives are added to `slope`. A
+  // limit of dirty data is one for writes alone.
   const spentAt = (model, request, place, added, slope) => {
+    if (place > 0 && !added && model.of_writes[place - 1]) return 0;
     const first = PLACE * place, t = model.theta.slice(first, first + PLACE);
     const q = request.sequential, size = Math.exp(request.lnSize) / SIZE_REFERENCE_BYTES;
     const random = Math.exp(t[0] + added * t[3]) * (1 - q);
@@ -207,12 +209,19 @@ const leadlineModels = (() => {
     return spent;
   };
 
-  // ln MB/s, and its derivatives by the parameters.
+  // ln MB/s, and its derivatives by the parameters. Writes behind a cache go on while it is used.
   const operationTime = (model, request) => {
-    const slope = new Float64Array(model.theta.length);
-    let seconds = 0;
+    const parts = [0, 1, 2].map(() =>
+      ({ seconds: 0, slope: new Float64Array(model.theta.length) }));
+    const [memory, behind, missed] = parts;
     for (let place = 0; place <= model.smeared.length; place += 1)
-      for (const added of [0, 1]) seconds += spentAt(model, request, place, added, slope);
+      for (const added of [0, 1]) {
+        const part = place === 0 ? memory : added ? behind : missed;
+        part.seconds += spentAt(model, request, place, added, part.slope);
+      }
+    const both = Math.hypot(memory.seconds, behind.seconds), seconds = both + missed.seconds;
+    const slope = missed.slope.map((own, at) => own +
+      (memory.seconds * memory.slope[at] + behind.seconds * behind.slope[at]) / both);
     return { lnMbS: request.lnSize - Math.log(seconds) - Math.log(1e6),
       jacobian: slope.map((each) => -each / seconds) };
   };
@@ -227,7 +236,7 @@ const leadlineModels = (() => {
   const covariance = (kernel, left, right) => {
     let single = 0, apart = 0;
     for (let axis = 0; axis < left.length; axis += 1) {
-      const gap = (left[axis] - right[axis]) / kernel.scale;
+      const gap = (left[axis] - right[axis]) / kernel.scales[axis];
       single += matern(Math.abs(gap));
       apart += square(gap);
     }

@@ -3,8 +3,8 @@
 The covariance of ln throughput is the sum of
 
     J P J'                                what the mean's parameters leave open (linearised)
-    a * sum over axes of k(|x_i - y_i| / s)    smooth effects of single parameters (CP94's product)
-    v * k(|x - y| / s)                    interactions
+    a * sum over axes of k(|x_i - y_i| / s_i)  smooth effects of single parameters (CP94's product)
+    v * k(|(x - y) / s|)                  interactions
     noise on the diagonal                 run-to-run differences and the runs' own error
 
 with k the Matern-3/2 correlation, rough enough for real systems (LITERATURE §1.1: robust under
@@ -25,6 +25,9 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from leadline.models.model import Floats
 from leadline.record import Workload
+
+AXES = 5
+"""The parameters of a workload."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +86,14 @@ class Kernel:
     """Of the effect of each single parameter, in ln throughput squared."""
     joint_var: float
     """Of all parameters together."""
-    scale: float
-    """Distance over which it changes, in units of the surveyed range."""
+    scales: tuple[float, ...]
+    """Distance over which it changes along each axis, in units of the surveyed range."""
     strengths: tuple[float, ...] = (1.0,)
     """Factor on its standard deviation in each level of the hierarchy, from the nearest."""
 
     def between(self, left: Places, right: Places) -> Floats:
         """Covariance of places, (left, right): none where levels differ."""
-        apart = (left.at[:, None, :] - right.at[None, :, :]) / self.scale
+        apart = (left.at[:, None, :] - right.at[None, :, :]) / np.array(self.scales)
         single = matern(np.abs(apart)).sum(axis=2)
         together = matern(np.sqrt((apart**2).sum(axis=2)))
         same = left.level[:, None] == right.level[None, :]
@@ -123,12 +126,12 @@ class Beliefs:
     joint_sd: tuple[float, float]
     scale: tuple[float, float]
     noise_sd: tuple[float, float]
-    strength: tuple[float, float] = (1.0, 0.7)
+    strength: tuple[float, float] = (1.0, 0.4)
     """Of a level, where there are several."""
 
     def of(self, levels: int) -> Floats:
-        """Return medians and spreads of all that is learned, (4 or 4 + levels, 2)."""
-        every = [self.additive_sd, self.joint_sd, self.scale, self.noise_sd]
+        """Return medians and spreads of all that is learned, (8 or 8 + levels, 2)."""
+        every = [self.additive_sd, self.joint_sd, self.noise_sd, *[self.scale] * AXES]
         return np.array(every + [self.strength] * (levels if levels > 1 else 0))
 
 
@@ -161,8 +164,9 @@ def learn(readings: Unexplained, beliefs: Beliefs) -> tuple[Kernel, float]:
         return value + 0.5 * float(away @ away), by_log + away / spread
 
     found = minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": 40})
-    additive, joint, scale, noise, *strengths = np.exp(np.clip(found.x, -12, 6)).tolist()
-    return Kernel(additive**2, joint**2, scale, tuple(strengths) or (1.0,)), noise
+    additive, joint, noise, *others = np.exp(np.clip(found.x, -12, 6)).tolist()
+    strengths = tuple(others[AXES:]) or (1.0,)
+    return Kernel(additive**2, joint**2, tuple(others[:AXES]), strengths), noise
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,6 @@ class _Likelihood:
     pair_level: NDArray[np.intp]
     apart: Floats
     """Distance of each pair along each axis, (axes, pairs)."""
-    far: Floats
 
     @staticmethod
     def of(readings: Unexplained) -> _Likelihood:
@@ -186,18 +189,18 @@ class _Likelihood:
         at, level = readings.places.at, readings.places.level
         below, beside = np.nonzero(np.tril(level[:, None] == level[None, :], -1))
         apart = np.abs(at[below] - at[beside]).T
-        far = np.sqrt((apart**2).sum(axis=0))
-        return _Likelihood(readings, (below, beside), level[below], apart, far)
+        return _Likelihood(readings, (below, beside), level[below], apart)
 
     def at(self, asked: Floats) -> tuple[float, Floats]:
         """Return minus the log likelihood, and its derivatives by the logarithms of `asked`."""
-        additive, joint, scale, noise, *strengths = asked
+        additive, joint, noise = asked[:3]
+        scales, strengths = asked[3 : 3 + AXES], asked[3 + AXES :]
         level = self.readings.places.level
-        strong = np.array(strengths or [1.0] * self.readings.levels) ** 2
-        single, single_by_scale = (
-            part.sum(axis=0) for part in _matern_and_slope(self.apart / scale)
-        )
-        together, together_by_scale = _matern_and_slope(self.far / scale)
+        strong = (strengths if len(strengths) else np.ones(self.readings.levels)) ** 2
+        near = self.apart / scales[:, None]
+        singles, singles_by_scale = _matern_and_slope(near)
+        single, far = singles.sum(axis=0), np.sqrt((near**2).sum(axis=0))
+        together, together_by_scale = matern(far), 3 * np.exp(-np.sqrt(3.0) * far) * near**2
         shared, alone = strong[self.pair_level], strong[level]
         single, together = shared * additive**2 * single, shared * joint**2 * together
         single_alone, joint_alone = alone * additive**2 * len(self.apart), alone * joint**2
@@ -213,12 +216,12 @@ class _Likelihood:
         # d cost = tr((K^-1 - K^-1 r r' K^-1) dK) / 2
         lean = inverse[self.pairs] - pull[self.pairs[0]] * pull[self.pairs[1]]
         own = np.diag(inverse) - pull**2
-        by_scale = additive**2 * single_by_scale + joint**2 * together_by_scale
+        by_scales = additive**2 * singles_by_scale + joint**2 * together_by_scale
         by_log = [
             2 * lean @ single + own @ single_alone,
             2 * lean @ together + own @ joint_alone,
-            lean @ (shared * by_scale),
             own @ noisy,
+            *((shared * by_scales) @ lean),
         ]
         # No pairs at all, of one reading, are summed to integers.
         of_pairs = np.bincount(self.pair_level, lean * (single + together), len(strong))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from leadline.models.gaussian_process import (
+    AXES,
     Axes,
     Beliefs,
     Kernel,
@@ -44,10 +45,11 @@ error squared."""
 DOUBTS = 3
 """Rounds of that: a wild reading makes its neighbours look off until it counts little."""
 
-_PLACE_SD = (3.0, 1.5, 3.0, 1.5, 1.0, 1.5, 1.5, 0.5, 0.7, 0.1, 2.0, 1.5)
-"""Prior sd of a place's parameters, in their order: a cost is unknown by a factor of twenty, reads
-and writes differ by a factor of four or so, random and sequential requests too, runs of sequential
-ones again; that throughput changes with unique_bytes within a level is known to be rare."""
+_PLACE_SD = (3.0, 1.5, 3.0, 3.0, 1.0, 3.0, 1.5, 0.5, 0.7, 0.1, 2.0, 1.5)
+"""Prior sd of a place's parameters, in their order: a cost is unknown by a factor of twenty, what
+writes cost beside reads too (a cache may take them or not), random and sequential requests differ
+by a factor of four or so, runs of sequential ones again; that throughput changes with unique_bytes
+within a level is known to be rare."""
 _LN_UNIT = 4.5
 """Prior mean of ln u over the reference size: a stripe unit beyond what is surveyed, no effect."""
 _LN_WIDTH = float(np.log(0.1))
@@ -178,6 +180,7 @@ class JointModel:
             "n": self.n,
             "df": self.df,
             "smeared": list(self.mean.smeared),
+            "of_writes": list(self.mean.of_writes),
             "ln_unique_reference": self.mean.ln_unique_reference,
             "theta": self.theta.tolist(),
             "prior_sd": self._prior.sd.tolist(),
@@ -190,7 +193,7 @@ class JointModel:
             "kernel": {
                 "additive_var": self.kernel.additive_var,
                 "joint_var": self.kernel.joint_var,
-                "scale": self.kernel.scale,
+                "scales": list(self.kernel.scales),
                 "strengths": list(self.kernel.strengths),
             },
             "noise_ln_sd": [
@@ -213,8 +216,7 @@ def joint_of_survey(survey: Survey, points: Sequence[Measurement]) -> JointModel
             f"the survey of {survey.start.system} has no points yet, so there is nothing to "
             f"predict from; finish it: leadline survey {survey.start.target} --resume"
         )
-    boundaries = [boundary.bytes for boundary in survey.boundaries]
-    return fit_joint(sample_of(points, boundaries, survey.start.facts.get("cpu_count")))
+    return fit_joint(sample_of(points, survey.boundaries, survey.start.facts.get("cpu_count")))
 
 
 def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
@@ -225,7 +227,7 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
         earlier: a model of fewer readings of the same system: where to start from.
 
     """
-    if earlier is not None and len(earlier.mean.smeared) == len(sample.boundaries):
+    if earlier is not None and earlier.mean.of_writes == _of_writes(sample):
         mean, prior = earlier.mean, _prior(sample, earlier.mean)
         theta = earlier.theta
     else:
@@ -236,7 +238,7 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
     expected = sample.noise.overall_ln_sd
     beliefs = Beliefs(_SYSTEMATIC_SD, _SYSTEMATIC_SD, _SCALE, (expected, _NOISE_SPREAD))
     levels = len(sample.noise.weights)
-    kernel, noise = Kernel(0.0, 0.0, 1.0, (1.0,) * levels), expected
+    kernel, noise = Kernel(0.0, 0.0, (1.0,) * AXES, (1.0,) * levels), expected
     told = sample
     for _ in range(ROUNDS if earlier is None else 1):
         fitted, jacobian = mean.ln_mb_s(jacobian_at, theta)
@@ -292,8 +294,11 @@ def _first_fit(sample: Sample) -> tuple[OperationTime, _Prior, Floats]:
     whitened = np.eye(len(sample.workloads)) * max(2 * sample.noise.overall_ln_sd, 0.06)
     reference = float(np.mean(Requests.of(sample.workloads).ln_unique))
     best: tuple[float, OperationTime, _Prior, Floats] | None = None
-    for smeared in itertools.product((True, False), repeat=len(sample.boundaries)):
-        mean = OperationTime(smeared, reference)
+    shapes = [
+        (True, False) if known.smeared is None else (known.smeared,) for known in sample.boundaries
+    ]
+    for smeared in itertools.product(*shapes):
+        mean = OperationTime(smeared, reference, _of_writes(sample))
         prior = _prior(sample, mean)
         for _ in range(STARTS):
             start = _start(prior, mean, random)
@@ -302,6 +307,16 @@ def _first_fit(sample: Sample) -> tuple[OperationTime, _Prior, Floats]:
                 best = (cost, mean, prior, theta)
     assert best is not None  # noqa: S101 - product() of nothing is one empty combination
     return best[1], best[2], best[3]
+
+
+def _of_writes(sample: Sample) -> tuple[bool, ...]:
+    """Tell of each boundary whether it is a limit of dirty data.
+
+    Below the end of a page cache that hit ratios show all reads hit: what changes there, writes
+    do.
+    """
+    counted = [known.smeared is not None for known in sample.boundaries]
+    return tuple(not own and any(counted[index + 1 :]) for index, own in enumerate(counted))
 
 
 def _prior(sample: Sample, mean: OperationTime) -> _Prior:
@@ -314,10 +329,10 @@ def _prior(sample: Sample, mean: OperationTime) -> _Prior:
         centre[at], centre[at + 1], centre[at + 2] = ln_seconds - 0.7, -0.3, ln_seconds - 0.7
         centre[at + UNIT] = _LN_UNIT
         sd[at : at + PLACE] = _PLACE_SD
-    for index, (ln_bytes, ln_sd) in enumerate(sample.boundaries):
+    for index, known in enumerate(sample.boundaries):
         at = mean.boundary(index)
-        centre[at : at + BOUNDARY] = (ln_bytes, _LN_WIDTH, 0.0)
-        sd[at : at + BOUNDARY] = (ln_sd, *_BOUNDARY_SD)
+        centre[at : at + BOUNDARY] = (known.ln_bytes, _LN_WIDTH, 0.0)
+        sd[at : at + BOUNDARY] = (known.ln_sd, *_BOUNDARY_SD)
     return _Prior(centre, sd)
 
 

@@ -152,8 +152,8 @@ def enough(model: JointModel, box: Box, seed: int) -> bool:
 def _near_boundaries(model: JointModel, box: Box, seed: int) -> list[Workload]:
     """Return candidates in the zone of each boundary that lies inside the box."""
     found: list[Workload] = []
-    for index, (ln_bytes, _) in enumerate(model.sample.boundaries):
-        boundary = float(np.exp(ln_bytes))
+    for index, known in enumerate(model.sample.boundaries):
+        boundary = float(np.exp(known.ln_bytes))
         low = max(BOUNDARY_ZONE[0] * boundary, box.unique_bytes[0])
         high = min(BOUNDARY_ZONE[1] * boundary, box.unique_bytes[1])
         if low < high:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leadline.errors import LeadlineError
-from leadline.record import Interval, Measurement, Workload
+from leadline.record import Boundary, Interval, Measurement, Workload
 from leadline.stats import own_error, pooled_noise
 
 Floats = NDArray[np.float64]
@@ -53,8 +53,9 @@ class Model(Protocol):
 
 # Readings brought together for fitting: what was measured, how noisy, and where levels end.
 
-BOUNDARY_LN_SD_MIN = 0.05
-"""A boundary is never taken for better known: the fit moves it as all readings want it."""
+BOUNDARY_LN_SD_MIN, COUNTED_LN_SD_MIN = 0.05, 0.01
+"""A boundary is never taken for better known: the fit moves it as all readings want it. One from
+hit ratios is where the cache ends, whatever the throughput does there."""
 REGION_DF = 3.0
 """Replicates a region needs until its own noise counts as much as the whole system's."""
 
@@ -79,6 +80,15 @@ class RegionNoise:
         return np.array(found, dtype=np.intp)
 
 
+class KnownBoundary(NamedTuple):
+    """Where a level ends."""
+
+    ln_bytes: float
+    ln_sd: float
+    smeared: bool | None
+    """Whether more than what lies beyond misses, as hit ratios show; None where none were seen."""
+
+
 @dataclass(frozen=True)
 class Sample:
     """What a model is fitted to; arrays are (readings,)."""
@@ -88,8 +98,7 @@ class Sample:
     noise_weight: Floats
     """Variance of each reading relative to the common noise's."""
     noise: RegionNoise
-    boundaries: tuple[tuple[float, float], ...]
-    """ln bytes of each boundary, and its sd."""
+    boundaries: tuple[KnownBoundary, ...]
     scattered: tuple[bool, ...] = ()
     """Whether each reading was chosen anywhere among all, not along a curve; empty says: all."""
 
@@ -106,13 +115,13 @@ class Sample:
 
 
 def sample_of(
-    points: Sequence[Measurement], boundaries: Sequence[Interval], processors: float | None = None
+    points: Sequence[Measurement], boundaries: Sequence[Boundary], processors: float | None = None
 ) -> Sample:
     """Bring measurements together.
 
     Args:
         points: of one system; those not valid are left out while others are there.
-        boundaries: bytes at which levels end, as fitted.
+        boundaries: where levels end.
         processors: of the machine, where they are known: a reading during which others had more
             of them than usual, or less, counts less.
 
@@ -123,7 +132,7 @@ def sample_of(
     usable = [point for point in points if point.result.admissible] or list(points)
     if not usable:
         raise ValueError("a model needs measurements")
-    edges = tuple(boundary.value for boundary in boundaries)
+    edges = tuple(boundary.bytes.value for boundary in boundaries)
     noise = _noise(usable, edges)
     workloads = tuple(point.workload for point in usable)
     within = np.array([_own_sd(point.result.throughput_mb_s) for point in usable])
@@ -137,7 +146,8 @@ def sample_of(
         noise_weight=weight,
         noise=noise,
         boundaries=tuple(
-            (float(np.log(boundary.value)), _ln_sd(boundary)) for boundary in boundaries
+            KnownBoundary(float(np.log(each.bytes.value)), _ln_sd(each), _smeared(each))
+            for each in boundaries
         ),
         scattered=tuple(point.stage == "learning" for point in usable),
     )
@@ -175,7 +185,13 @@ def _noise(points: Sequence[Measurement], edges: tuple[float, ...]) -> RegionNoi
     return RegionNoise(overall, edges, tuple(float(weight) for weight in weights))
 
 
-def _ln_sd(boundary: Interval) -> float:
-    if boundary.low is None or boundary.high is None or boundary.low <= 0:
+def _smeared(boundary: Boundary) -> bool | None:
+    return boundary.shape != "uniform" if boundary.basis == "counted" else None
+
+
+def _ln_sd(boundary: Boundary) -> float:
+    low, high = boundary.bytes.low, boundary.bytes.high
+    if low is None or high is None or low <= 0:
         return 0.2
-    return max(float(np.log(boundary.high / boundary.low)) / 3.92, BOUNDARY_LN_SD_MIN)
+    least = COUNTED_LN_SD_MIN if boundary.basis == "counted" else BOUNDARY_LN_SD_MIN
+    return max(float(np.log(high / low)) / 3.92, least)

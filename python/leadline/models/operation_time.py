@@ -5,13 +5,16 @@ the next one too. Time adds, throughput does not (LITERATURE §2.1), so this for
 product of curves cannot: that a larger read fraction matters only where reads and writes differ,
 and that a miss hides everything a hit was slow at.
 
-    seconds(x) = sum over operations o and places k of
-                 share_o * miss_ok(U) * (U / U_ref)^s_k * e_ok(n, S) * (1 - q^8 + q^8 f_k)
+    seconds(x) = sum over places k > 0 of t_read,k + sqrt(M^2 + W^2)
+    M = t_read,0 + t_write,0;  W = sum over places k > 0 of t_write,k
+    t_ok(x)    = share_o * miss_ok(U) * (U / U_ref)^s_k * e_ok(n, S) * (1 - q^8 + q^8 f_k)
                  * (A_ok (1 - q) + B_ok q + C_ok S / m_ok(S))
 
+    M, W    writes behind a cache go on while it is used: what takes longer decides
     share   read_frac, or 1 - read_frac           q  seq_frac      S  mean request size (at most U)
     miss    1 at the first place; past boundary j uniform, max(0, 1 - C/U), or smeared, logistic in
-            ln(U/C); a scan that passes over all of U keeps nothing of it: weight q^(U/S)
+            ln(U/C); a scan that passes over all of U keeps nothing of it: weight q^(U/S); reads
+            miss nothing past a limit of dirty data
     e       time per request of n at once over that of one: (n^-p (1 - G^p) + G^p)^(1/p); p = 1 is
             the balanced closed network, a large p a bottleneck; G = g m is the share that queues
     m       units (disks, channels) that one request keeps busy, of 1/g there are: the mean of S/u
@@ -104,6 +107,8 @@ class OperationTime:
     smeared: tuple[bool, ...]
     """Of each boundary: logistic instead of uniform."""
     ln_unique_reference: float
+    of_writes: tuple[bool, ...] = ()
+    """Of each boundary: a limit of dirty data, which reads do not notice; () says of none."""
 
     @property
     def parameters(self) -> int:
@@ -127,6 +132,7 @@ class OperationTime:
         miss, miss_slopes = self._miss(requests, at_boundary)
         asked = common * np.concatenate([np.ones_like(common[:1]), miss])
         spent = asked * work.seconds
+        seconds, felt = _overlapped(spent)
         ln_gain = spent * by_queued * (work.busy.gain_by_gain + work.busy.units_by_gain)
         slopes = np.stack(
             [
@@ -140,9 +146,8 @@ class OperationTime:
                 spent * run / in_runs,
             ]
         )
-        by_boundary = _by_boundary(common[1:] * work.seconds[1:], miss_slopes)
-        jacobian = np.concatenate([_by_place(slopes), by_boundary])
-        seconds = spent.sum(axis=(0, 1))
+        by_boundary = _by_boundary(common[1:] * work.seconds[1:] * felt[1:], miss_slopes)
+        jacobian = np.concatenate([_by_place(slopes * felt), by_boundary])
         return requests.ln_size - np.log(seconds) - _LN_MB, -(jacobian / seconds).T
 
     def _miss(self, requests: Requests, t: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
@@ -154,11 +159,23 @@ class OperationTime:
         logistic = expit(distance * narrowness)
         steep = logistic * (1 - logistic) * narrowness
         smeared = np.array(self.smeared, dtype=bool)[:, None, None]
-        part = 1 - requests.whole
-        miss = requests.whole * beyond + part * np.where(smeared, logistic, 1 - held)
+        # Not of reads at a limit of dirty data, (boundaries, reads and writes, 1).
+        felt = np.ones((len(self.smeared), 2, 1))
+        felt[np.array(self.of_writes, dtype=bool).nonzero(), 0] = 0.0
+        part = felt * (1 - requests.whole)
+        miss = felt * requests.whole * beyond + part * np.where(smeared, logistic, 1 - held)
         by_centre = -part * np.where(smeared, steep, held * beyond)
         by_width = -part * np.where(smeared, steep * distance, 0.0)
         return miss, (by_centre, by_width)
+
+
+def _overlapped(spent: Floats) -> tuple[Floats, Floats]:
+    """Return seconds in all (workloads,), and their slope by each part, as `spent` is."""
+    memory, behind = spent[0].sum(axis=0), spent[1:, 1].sum(axis=0)
+    both = np.hypot(memory, behind)
+    felt = np.ones_like(spent)
+    felt[0], felt[1:, 1] = memory / both, behind / both
+    return both + spent[1:, 0].sum(axis=0), felt
 
 
 def _by_place(slopes: Floats) -> Floats:

@@ -465,7 +465,7 @@ class ProductModel:
 
 def region_noise(survey: Survey, points: Sequence[Measurement]) -> dict[int, float]:
     """Run-to-run noise by region, drawn towards the whole survey's where replicates are few."""
-    noise = sample_of(points, [boundary.bytes for boundary in survey.boundaries]).noise
+    noise = sample_of(points, survey.boundaries).noise
     last = len(noise.weights) - 1
     return {
         region.index: noise.overall_ln_sd * math.sqrt(noise.weights[min(region.index, last)])

@@ -67,10 +67,9 @@ def test_a_fifth_of_the_readings_slowed_by_others_moves_predictions_less(seed: i
         60,
         seed,
     )
-    boundaries = [boundary.bytes for boundary in run.survey.boundaries]
 
     def expected(found: list[Measurement], processors: float | None) -> Floats:
-        return fit_joint(sample_of(found, boundaries, processors)).expect(asked).ln_mb_s
+        return fit_joint(sample_of(found, run.survey.boundaries, processors)).expect(asked).ln_mb_s
 
     undisturbed = expected(list(run.points), None)
     off = {known: np.abs(expected(points, known) - undisturbed) for known in (None, PROCESSORS)}

@@ -54,7 +54,7 @@ class Model:
         return len(points), boundaries
 
     def _fit(self, sample: tuple[int, list[Any]], before: int | None) -> int:
-        assert sample[1] == []
+        assert len(sample[1]) == 0
         self.fits.append((sample[0], before))
         return sample[0]
 

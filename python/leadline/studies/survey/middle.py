@@ -309,9 +309,7 @@ class MiddleStrategy:
 
     def _fitted(self, counts: Sequence[int], model: JointModel | None) -> JointModel:
         """Fit the model of so many first points, each from the one before."""
-        boundaries = (
-            [boundary.bytes for boundary in self.decided.boundaries] if self.decided else []
-        )
+        boundaries = self.decided.boundaries if self.decided else ()
         for count in counts:
             points = self.readings.all[:count]
             model = fit_joint(sample_of(points, boundaries, self.processors), model)
