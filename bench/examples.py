@@ -26,9 +26,7 @@ from figures.stored import ROOT
 
 MEASURES = (
     "crates/kernels/src",
-    "python/leadline/studies/streaming",
     "python/leadline/engine/streams",
-    "python/leadline/studies/streaming",
     "python/leadline/studies/streaming",
 )
 """Of the streams; the others are run by `make test`."""
