@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +15,7 @@ from leadline.record.files import FilesCell, FilesStudy, SizeStep
 from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram
 from leadline.studies.files.plan import PAPER_BYTES, next_size
 from leadline.studies.files.run import run_files
+from leadline.studies.files.text import format_how
 
 ONE = [FilesCell(system=EXISTING, drives=1)]
 MATRIX = [
@@ -71,6 +74,19 @@ def test_one_kept_run_has_no_interval() -> None:
 def slow_start(fixed_s: float) -> ScriptedTests:
     """Every file costs `fixed_s` beside its bytes."""
     return ScriptedTests(lambda _c, _t, size: size / 1024 / (size / 1024 / 5e5 + fixed_s))
+
+
+def test_a_budget_that_lasts_is_spent_on_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first column tells how long a run takes; each look at this clock takes a millisecond."""
+    ticks = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(ticks) / 1000)
+    monkeypatch.setattr("leadline.studies.files.run.time", clock)
+    tests = ScriptedTests(lambda *_: 5e5)
+    study = run_files(tests, Kept(), start_of(MATRIX), file_bytes=8 << 20, fill=True)
+    counts = [len(row.runs) for row in study.rows if row.runs]
+    programs = len(FILE_PROGRAMS)
+    assert counts == [3] * programs + [30] * (len(counts) - programs)
+    assert "means of 2 to 29 runs" in format_how(study)
 
 
 def test_two_runs_compare_nothing_and_crash_nothing() -> None:
