@@ -16,7 +16,6 @@ import pytest
 from capture_arena import LOOP, PYTHON, READS, Arena, exact, started, wait_for_reads
 
 from command import LEADLINE
-from leadline.record.application.capture import BYTES_OFF_MAX, LOST_MAX
 
 BLOCKS_ALL = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n" + LOOP
 REPLACED = (
@@ -91,10 +90,7 @@ def test_a_process_that_ends_meanwhile_ends_the_watching(arena: Arena) -> None:
             wait_for_reads(watching, loop.pid, arena.way)
             loop.kill()
             said, error = watching.communicate(timeout=60)
-    # On a machine that is busy, BPF loses calls: that is what 3 says, and the end is seen as well.
-    capture = json.loads(said)["capture"]
-    complete = capture["lost_share"] <= LOST_MAX and (capture["bytes_off"] or 0) <= BYTES_OFF_MAX
-    assert watching.returncode == (0 if complete else 3), error
+    assert watching.returncode == 0, (said, error)
 
 
 def test_a_first_thread_that_another_replaces_by_exec_is_counted(arena: Arena) -> None:

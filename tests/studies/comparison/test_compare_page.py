@@ -231,7 +231,12 @@ def test_names_of_strangers_stay_text_on_the_page_and_on_the_terminal() -> None:
     console = Console(width=2000, force_terminal=True, color_system=None)
     with console.capture() as captured:
         console.print(render_comparison(document))
-    assert f"[bold]{made.HOSTILE}[/bold]?[31m" in captured.get()
+    shown, lines = f"[bold]{made.HOSTILE}[/bold]?[31m", captured.get().splitlines()
+    assert shown in lines[0]
+    at = next(number for number, line in enumerate(lines) if "Workload" in line)
+    assert all(word in " ".join(lines[at - 2 : at + 1]) for word in shown.split()), (
+        "the folded head"
+    )
     assert "\x1b[31m" not in captured.get()
 
 

@@ -133,5 +133,5 @@ def test_a_prediction_prints_its_mean_response_with_its_interval(store: Path) ->
     )
     assert told["response_us"]["low"] == pytest.approx(bytes_us / high)
     assert told["response_us"]["high"] == pytest.approx(bytes_us / low)
-    shown = run("--verbose", "predict", PROFILE, "--workload", text, store=store)
+    shown = run("predict", PROFILE, "--workload", text, store=store)
     assert "Mean response (95% CI)" in shown.stdout

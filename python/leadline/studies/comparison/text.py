@@ -57,11 +57,14 @@ def format_verdict(pair: ComparedWorkload) -> str:
     """Name the faster one; where many questions took a verdict away, what it said alone."""
     if pair.ratio is None:
         return "not known"
-    said = {"a": pair.a, "b": pair.b, "inconclusive": "inconclusive"}
-    text = said[pair.verdict]
+    text = _faster(pair, pair.verdict)
     if pair.verdict != pair.verdict_alone:
-        text += f" (asked alone: {said[pair.verdict_alone]})"
+        text += f" (asked alone: {_faster(pair, pair.verdict_alone)})"
     return text
+
+
+def _faster(pair: ComparedWorkload | ApplicationPair, verdict: str) -> str:
+    return {"a": pair.a, "b": pair.b}.get(verdict, verdict)
 
 
 def format_per_price(rate: Interval | None) -> str:
@@ -306,7 +309,7 @@ def render_application_comparison(
                 f"{pair.a} / {pair.b}",
                 format_ratio(pair.io_ratio),
                 format_ratio(pair.elapsed_ratio),
-                _verdict(pair),
+                _faster(pair, pair.verdict),
             )
             for pair in document.pairs
         ],
@@ -339,9 +342,6 @@ def _elapsed(found: ApplicationPrediction) -> str:
 def _missing(found: ApplicationPrediction) -> str:
     return ", ".join(f"{term.calls:,} {term.name}" for term in found.terms if term.seconds is None)
 
-
-def _verdict(pair: ApplicationPair) -> str:
-    return {"a": pair.a, "b": pair.b, "inconclusive": "inconclusive"}[pair.verdict]
 
 
 # A comparison for continuous integration: JUnit's XML of the gate, and Markdown for people.

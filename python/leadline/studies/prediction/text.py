@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from leadline.charts.terminal import Terminal, on_terminal
 from leadline.models.predictor import iops_of, response_us_of
-from leadline.record import Interval, Prediction, Survey
+from leadline.record import Prediction, Survey
 from leadline.record.application.prediction import ApplicationPrediction, Term
 from leadline.record.wording import (
     format_bytes_ci,
@@ -51,46 +51,36 @@ TOLD_MOST = 6
 
 @on_terminal
 def render_predictions(terminal: Terminal, found: Predicted) -> Iterator[RenderableType]:
-    """Tell each workload, a row of each, and what speaks against it."""
+    """Tell each workload, a row of each, and what speaks against it; all of it: of one run too."""
     items = found.items()
     if terminal.verbose or len(items) <= TOLD_MOST:
         for name, each in items:
             yield terminal.text(f"{_title(name)}: {format_workload(each.workload)}")
     levels = {region.index: region.name for region in found.survey.regions}
-    heads = (
-        "Workload",
-        "Throughput (95% CI)",
-        "One run (95% CI)",
-        "Requests/s",
-        "Mean response (95% CI)" if terminal.verbose else "Mean response",
-        "Level",
-    )
-
-    def response(each: Prediction) -> Interval:
-        whole = response_us_of(each)
-        return whole if terminal.verbose else Interval(whole.value, None, None, whole.n)
-
+    heads = ["Workload", "Throughput (95% CI)", "Requests/s", "Mean response (95% CI)", "Level"]
     rows = [
-        (
+        [
             _title(name) + (" *" if each.findings else ""),
             format_rate_ci(each.throughput_mb_s),
-            _span(each),
             f"{iops_of(each).value:,.0f}",
-            format_interval(response(each), lambda us: format_seconds(us / 1e6)),
+            format_interval(response_us_of(each), lambda us: format_seconds(us / 1e6)),
             "none" if each.region is None else levels[each.region],
-        )
+        ]
         for name, each in items
     ]
+    if terminal.verbose:
+        heads.insert(2, "One run (95% CI)")
+        for row, (_, each) in zip(rows, items, strict=True):
+            row.insert(2, _span(each))
     yield terminal.table(heads, rows)
     for name, each in items:
         yield from (terminal.text(f"* {_title(name)}: {said}", "yellow") for said in each.findings)
-    if found.predictions:
-        first = found.predictions[0]
-        yield terminal.text(
-            f"model: {first.model}, from {first.throughput_mb_s.n} readings of "
-            f"{found.survey.start.system}",
-            "dim",
-        )
+    first = items[0][1]
+    yield terminal.text(
+        f"model: {first.model}, from {first.throughput_mb_s.n} readings of "
+        f"{found.survey.start.system}",
+        "dim",
+    )
 
 
 def _title(name: str) -> str:

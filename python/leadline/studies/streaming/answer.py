@@ -119,6 +119,11 @@ def sentences_of(study: StreamStudy) -> tuple[tuple[str, ...], tuple[Finding, ..
     return said.sentences, said.findings
 
 
+def without_scaling(sentences: Sequence[str], said: StreamBalance) -> Sequence[str]:
+    """Leave out what is said of each phase's scaling, which comes last and is a table too."""
+    return sentences[: len(sentences) - len(said.scaling)]
+
+
 def scaling_of(said: StreamBalance, kernel: str, phase: str) -> Scaling | None:
     """Return the scaling of one phase."""
     return next((one for one in said.scaling if (one.kernel, one.phase) == (kernel, phase)), None)

@@ -22,7 +22,7 @@ from leadline.record.balance import (
     WhatIf,
 )
 from leadline.record.wording import format_change, format_count, format_number, format_rate_ci
-from leadline.studies.streaming.answer import compared
+from leadline.studies.streaming.answer import compared, without_scaling
 from leadline.studies.streaming.balance import format_changes
 from leadline.studies.streaming.text import (
     BUS_WORDS,
@@ -222,8 +222,8 @@ def render_balance(
     if terminal.verbose:
         yield from terminal.sentences(compared(systems))
     for said in systems:
-        shown = 1 if several else len(said.sentences) - len(said.scaling)
-        told = said.sentences if terminal.verbose else said.sentences[:shown]
+        brief = said.sentences[:1] if several else without_scaling(said.sentences, said)
+        told = said.sentences if terminal.verbose else brief
         named = f"{said.system}, {said.platform}: " if several else ""
         yield from terminal.sentences((f"{named}{told[0]}", *told[1:]) if told else ())
     if any(each.order for said in systems for each in said.balances):
@@ -231,9 +231,8 @@ def render_balance(
         yield _table(terminal, systems)
     for said in systems:
         if said.what_if and (terminal.verbose or not several):
-            yield Text(
-                f"Upgrade what-ifs{f' of {said.system}' * several}, and the next bottleneck:"
-            )
+            of = f" of {said.system}" if several else ""
+            yield Text(f"Upgrade what-ifs{of}, and the next bottleneck:")
             yield _what_if(terminal, said.what_if)
         if terminal.verbose:
             yield from map(terminal.text, not_counted_lines(said.not_measurable))

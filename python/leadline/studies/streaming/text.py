@@ -35,7 +35,7 @@ from leadline.record.streaming import (
 from leadline.record.wording import format_count, format_interval, format_number, format_rate_ci
 from leadline.stats.arithmetic import inverse, scaled
 from leadline.studies.registry import Kind, first
-from leadline.studies.streaming.answer import balance_of
+from leadline.studies.streaming.answer import balance_of, without_scaling
 from leadline.studies.streaming.balance import is_sublinear
 from leadline.studies.streaming.measured import Cell, bound, cells_of, phase_document
 from leadline.studies.streaming.measured import phase_rows as rows_to_export
@@ -353,8 +353,8 @@ def render_stream(terminal: Terminal, study: StreamStudy) -> Iterator[Renderable
     said = balance_of(study)
     sentences = study.sentences or said.sentences
     scales = any(len(each.steps) > 1 for each in said.scaling)
-    in_table = len(said.scaling) if scales and not terminal.verbose else 0
-    yield from terminal.sentences(sentences[: len(sentences) - in_table])
+    brief = scales and not terminal.verbose
+    yield from terminal.sentences(without_scaling(sentences, said) if brief else sentences)
     if scales:
         yield _scaling(terminal, said.scaling)
     elif study.runs:
@@ -364,8 +364,7 @@ def render_stream(terminal: Terminal, study: StreamStudy) -> Iterator[Renderable
         yield from map(terminal.text, _bounds(study))
     if terminal.verbose:
         yield from map(terminal.text, not_counted_lines(said.not_measurable))
-    how = () if scales and not terminal.verbose else how_rows(study)
-    for kernel, words in (*how, *verified_rows(study)):
+    for kernel, words in (*(() if brief else how_rows(study)), *verified_rows(study)):
         yield terminal.text(f"{kernel}: {words}")
     yield from terminal.warnings(dict.fromkeys((*study.findings, *said.findings)))
 
