@@ -343,7 +343,6 @@ def _missing(found: ApplicationPrediction) -> str:
     return ", ".join(f"{term.calls:,} {term.name}" for term in found.terms if term.seconds is None)
 
 
-
 # A comparison for continuous integration: JUnit's XML of the gate, and Markdown for people.
 
 _STEERS = re.compile(r"([\\`*_{}\[\]<>|#!~])")
