@@ -6,6 +6,7 @@ files is in tests/real/test_dirty_limits.py.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -210,6 +212,18 @@ def test_two_at_once_are_refused_and_a_living_one_is_left_alone(vm: Path, kept: 
     assert read_limits(vm)["dirty_bytes"] == 8192
     end(child, signal.SIGKILL)
     wait_until_put_back(vm, kept)
+
+
+def test_a_guard_that_has_put_them_back_and_not_ended_yet_is_waited_for(
+    vm: Path, kept: Path
+) -> None:
+    kept.mkdir()
+    lock = os.open(kept, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # no record: the guard's last step but its end
+    Timer(0.2, os.close, [lock]).start()
+    with varied_dirty_limits(vm, kept) as limits:
+        limits.put(dirty_bytes=8192)
+    assert read_limits(vm) == BEFORE
 
 
 def test_a_limit_that_is_not_there_or_not_known_is_refused(vm: Path, kept: Path) -> None:

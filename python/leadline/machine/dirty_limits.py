@@ -115,7 +115,7 @@ def varied_dirty_limits(vm: Path = VM, folder: Path = FOLDER) -> Iterator[DirtyL
     with ExitStack() as stack:
         with shielded():
             restore_left_limits(vm, folder)
-            lock = _lock(folder)
+            lock = _lock_after_guard(folder)
             stack.callback(_unlock, lock, folder)
             before = read_limits(vm)
             record = folder / RECORD
@@ -133,16 +133,10 @@ def restore_left_limits(vm: Path = VM, folder: Path = FOLDER) -> bool:
     record = folder / RECORD
     if not record.exists() or why_not(vm) is not None:
         return False
-    end = time.monotonic() + _LEFT_S
-    while True:
-        try:
-            lock = _lock(folder)
-            break
-        except DirtyLimitsRefused:
-            # Its guard may be about to put them back; a living owner is left alone at once.
-            if _owner_lives(record) or time.monotonic() > end:
-                return False
-            time.sleep(0.02)
+    try:
+        lock = _lock_after_guard(folder)
+    except DirtyLimitsRefused:
+        return False
     try:
         found = _read(record)
         if found is not None and found.get("boot_id") == _boot_id():
@@ -214,6 +208,18 @@ def _put_back_or_say(vm: Path, before: dict[str, int]) -> None:
             f"the kernel's dirty limits could not be put back ({error.strerror}); type: "
             f"sysctl -w {typed}"
         ) from error
+
+
+def _lock_after_guard(folder: Path) -> int:
+    """Lock the folder; a guard whose Leadline is gone may finish first, a living one refuses."""
+    end = time.monotonic() + _LEFT_S
+    while True:
+        try:
+            return _lock(folder)
+        except DirtyLimitsRefused:
+            if _owner_lives(folder / RECORD) or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
 
 
 def _lock(folder: Path) -> int:
