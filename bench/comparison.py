@@ -47,7 +47,7 @@ MEASURES = (
     "python/leadline/studies/survey",
     "python/leadline/stats",
     "python/leadline/profiles",
-    "crates/engine/src/backend/simulated",
+    "crates/sim/src/law",
     "crates/stats/src",
 )
 FORMS = ("{count:.0f} of {n}", "{value:.1f} {unit} of {n}", "{value:.1f} {unit}")

@@ -37,7 +37,6 @@ MEASURES = (
     "crates/engine/src/run",
     "crates/engine/src/access",
     "crates/engine/src/backend",
-    ":!crates/engine/src/backend/simulated",
     ":!crates/engine/src/backend/nfs",
     "python/leadline/engine/fio.py",
     "python/leadline/fio",

@@ -52,7 +52,6 @@ from figures import Row as Line
 MEASURES = (
     "crates/base/src",
     "crates/engine/src",
-    ":!crates/engine/src/backend/simulated",
     ":!crates/engine/src/backend/nfs",
     ":!crates/engine/src/load",
     ":!crates/engine/src/file_test",

@@ -35,7 +35,7 @@ MEASURES = (
     "python/leadline/studies/survey",
     "python/leadline/record/findings.toml",
     "crates/engine/src/run",
-    "crates/engine/src/backend/simulated",
+    "crates/sim/src/law",
     "crates/stats/src",
 )
 COUNT = ("{value:.0f} of {n}",)

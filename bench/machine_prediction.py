@@ -54,7 +54,7 @@ MEASURES = (
     "python/leadline/studies/hit_ratio.py",
     "python/leadline/stats",
     "tests/proving/machines.py",
-    "crates/machine/src",
+    "crates/sim/src",
     "crates/stats/src",
 )
 SHARE, WHOLE, ONE = ("{value:.1f}", "{value:.0f}"), ("{value:.0f}",), ("{value:.1f}",)

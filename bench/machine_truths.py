@@ -39,7 +39,7 @@ from proving.machines import draw_machine
 Question = tuple[dict[str, Any], Workload]
 Row = dict[str, Any]
 
-MEASURES = ("crates/machine/src", "python/leadline/profiles/machines", "tests/proving")
+MEASURES = ("crates/sim/src", "python/leadline/profiles/machines", "tests/proving")
 WORKLOADS_SEED = 1
 
 

@@ -63,7 +63,7 @@ MEASURES = (
     "tests/proving/parts_servers.py",
     "tests/proving/searches.py",
     "crates/engine/src/load",
-    "crates/machine/src/server",
+    "crates/sim/src/server",
     "crates/stats/src/belief",
 )
 SHARE = ("{value:.1f} [{low:.0f}, {high:.0f}]", "{value:.1f}")

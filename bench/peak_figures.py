@@ -29,7 +29,7 @@ from proving.servers import GOAL
 MEASURES = (
     "python/leadline/studies/workbench/policies",
     "python/leadline/studies/workbench/belief.py",
-    "crates/engine/src/load/simulated_server",
+    "crates/sim/src/server/law",
     "crates/stats/src/belief",
 )
 WHOLE = ("{value:.0f}",)

@@ -24,7 +24,7 @@ MEASURES = (
     "python/leadline/studies/survey",
     "python/leadline/stats",
     "python/leadline/profiles",
-    "crates/engine/src/backend/simulated",
+    "crates/sim/src/law",
     "crates/stats/src",
 )
 COLUMNS = (

@@ -35,7 +35,7 @@ MEASURES = (
     "python/leadline/studies/survey",
     "python/leadline/studies/cache",
     "python/leadline/stats",
-    "crates/engine/src/backend/simulated",
+    "crates/sim/src/law",
     "crates/stats/src",
     "bench/published.toml",
 )

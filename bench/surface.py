@@ -44,7 +44,7 @@ from proving.servers import GOAL
 MEASURES = (
     "python/leadline/studies/workbench",
     "tests/proving/grids.py",
-    "crates/engine/src/load/simulated_server",
+    "crates/sim/src/server/law",
     "crates/stats/src/belief",
 )
 PAPER = ("linear", "linear-seeded", "binary", "binary-seeded", "model-guided")

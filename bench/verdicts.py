@@ -62,7 +62,7 @@ MEASURES = (
     "python/leadline/studies/survey",
     "python/leadline/models",
     "python/leadline/stats",
-    "crates/machine/src",
+    "crates/sim/src",
     "crates/stats/src",
 )
 SHARE, WHOLE = ("{value:.1f} [{low:.1f}, {high:.1f}]",), ("{value:.0f}",)

@@ -49,14 +49,14 @@ LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 CRATES = {
     "wire": set[str](),
-    "machine": set[str](),
     "stats": set[str](),
-    "trace": {"machine"},
     "base": {"wire"},
+    "sim": {"base", "wire"},
+    "trace": {"sim"},
     "capture": {"base", "trace"},
-    "engine": {"base", "machine", "wire"},
+    "engine": {"base", "sim", "wire"},
     "kernels": {"base", "wire"},
-    "python": {"base", "capture", "engine", "kernels", "stats", "trace", "wire"},
+    "python": {"base", "capture", "engine", "kernels", "sim", "stats", "trace", "wire"},
 }
 """What each crate stands on, of ours."""
 

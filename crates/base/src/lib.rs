@@ -3,7 +3,8 @@
 //!
 //! Towards the caller: [`line`](mod@line) (a job from its text to its last event), [`error`] and
 //! [`events`]. Towards the machine: [`beneath`] and [`space`] (files and the room for them),
-//! [`buffer`], [`ring`], [`clock`] and [`host`]. Numbers: [`histogram`] and [`normal`].
+//! [`request`] (what a worker asks for), [`buffer`], [`ring`], [`clock`] and [`host`]. Numbers:
+//! [`histogram`] and [`normal`].
 //!
 //! The hot loops are compiled in other crates, and without LTO only what says `#[inline]` is sure to
 //! be inlined there. So whatever is called for each request or slice of a run says it, and nothing
@@ -18,5 +19,6 @@ pub mod histogram;
 pub mod host;
 pub mod line;
 pub mod normal;
+pub mod request;
 pub mod ring;
 pub mod space;

@@ -10,6 +10,7 @@ mod memfs;
 #[path = "../../base/tests/own_process.rs"]
 mod own_process;
 mod pinned;
+mod popularity;
 mod protocol;
 mod run;
 mod scratch;

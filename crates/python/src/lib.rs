@@ -18,9 +18,10 @@ mod _engine {
     use leadline_base::error::EngineError;
     use leadline_base::events::Reporter;
     use leadline_base::line;
-    use leadline_engine::backend::simulated::{Profile, SimulatedSystem, truth};
     use leadline_engine::engine;
     use leadline_kernels::run as kernels;
+    use leadline_sim::Profile;
+    use leadline_sim::law::{SimulatedSystem, truth};
     use leadline_wire::job::Job;
     use leadline_wire::job::workload::Workload;
     use pyo3::exceptions::PyValueError;

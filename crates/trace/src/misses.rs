@@ -1,7 +1,7 @@
 //! Miss ratios: under LRU at any size at once, by stack distances, and under the kernel's
 //! active/inactive LRU, size by size.
 
-use leadline_machine::{PolicyName, Replay};
+use leadline_sim::{PolicyName, Replay};
 use serde::Serialize;
 
 use crate::bins::Bins;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use leadline_base::buffer;
-use leadline_engine::access::request::{Kind, Request};
+use leadline_base::request::{Kind, Request};
 use leadline_engine::backend::QueueBackend;
 use leadline_engine::backend::nfs::calls::Stable;
 use leadline_engine::backend::nfs::data::ServerFile;

@@ -1,8 +1,8 @@
 //! Any JSON as a simulated system: it is refused, or it survives being written and read, and its
 //! truth can be told; a machine made of parts also serves requests, whatever its numbers are.
 
-use leadline_engine::backend::simulated::{MachineSystem, Profile, SimulatedSystem, truth};
-use leadline_machine::{Machine, Request, Safety, Setting};
+use leadline_sim::law::{SimulatedSystem, truth};
+use leadline_sim::{Machine, MachineSystem, Profile, Request, Safety, Setting};
 use serde_json::Value;
 
 /// Requests, each of a few pages: enough to fill the smallest memories.

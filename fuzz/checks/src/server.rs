@@ -1,7 +1,7 @@
 //! Any JSON as a simulated server of the workbench: it is refused, or it serves a short trial.
 
 use leadline_engine::load::simulated::answer;
-use leadline_machine::server::Document;
+use leadline_sim::server::Document;
 use leadline_wire::job::Job;
 use leadline_wire::job::trial::{Server, TrialJob};
 use serde_json::{Value, json};

@@ -11,10 +11,10 @@ use leadline_wire::job::streams::{Places, StreamAsked};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::access::request::{Kind, Request};
 use crate::access::shares::{Histogram, Shares, check_granules};
 use crate::access::spread::scattering_stride;
 use crate::access::stream::{Chance, Draw, place, sub_seed};
+use leadline_base::request::{Kind, Request};
 
 mod pieces;
 

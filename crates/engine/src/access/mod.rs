@@ -4,7 +4,6 @@
 
 pub mod arrival;
 pub mod mixture;
-pub mod request;
 mod shares;
 pub mod sizes;
 mod spread;

@@ -27,9 +27,9 @@ use leadline_wire::job::workload::{SizeDist, Workload};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::access::request::{Kind, Request};
 use crate::access::sizes::Sizes;
 use crate::access::spread::Spread;
+use leadline_base::request::{Kind, Request};
 
 /// Where a worker's requests come from. Which kind of source a run has is decided before its loop,
 /// which is compiled for each.

@@ -21,8 +21,8 @@ use leadline_base::error::EngineError;
 use leadline_wire::job::backend::WriteSync;
 use leadline_wire::job::workload::Workload;
 
-use crate::access::request::{Kind, Request};
 use crate::backend::{Backend, FsyncTurn, not_synced};
+use leadline_base::request::{Kind, Request};
 
 const PAGE_BYTES: usize = 4096;
 

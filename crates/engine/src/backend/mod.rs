@@ -9,7 +9,6 @@ pub mod nfs;
 pub mod null;
 pub mod pread;
 mod read_ahead;
-pub mod simulated;
 pub mod uring;
 
 use std::io::Error;
@@ -17,7 +16,7 @@ use std::io::Error;
 use leadline_base::error::EngineError;
 use leadline_wire::job::backend::WriteSync;
 
-use crate::access::request::{Kind, Request};
+use leadline_base::request::{Kind, Request};
 
 /// Bytes over a network, heads and marks of calls included, those of TCP and below not.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -4,9 +4,9 @@
 
 use leadline_base::error::EngineError;
 
-use crate::access::request::Request;
 use crate::backend::Wire;
 use crate::backend::{Backend, Completion, QueueBackend};
+use leadline_base::request::Request;
 
 /// The backend of `null:`.
 #[derive(Clone, Copy, Debug, Default)]

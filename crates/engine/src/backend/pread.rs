@@ -9,9 +9,9 @@ use leadline_base::error::EngineError;
 use leadline_wire::job::backend::WriteSync;
 use rustix::io::Errno;
 
-use crate::access::request::{Kind, Request};
 use crate::backend::read_ahead::ReadAhead;
 use crate::backend::{Backend, FsyncTurn, ended_early, failed, not_synced};
+use leadline_base::request::{Kind, Request};
 
 /// One worker's open file and buffer.
 #[derive(Debug)]

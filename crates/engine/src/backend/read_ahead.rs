@@ -12,7 +12,7 @@ use std::os::linux::fs::MetadataExt;
 
 use leadline_base::error::EngineError;
 
-use crate::access::request::Request;
+use leadline_base::request::Request;
 
 const PAGE_BYTES: u64 = 4096;
 /// Linux's `VM_READAHEAD_PAGES`.

@@ -21,9 +21,9 @@ use leadline_base::error::EngineError;
 use leadline_base::ring;
 use leadline_wire::job::backend::WriteSync;
 
-use crate::access::request::{Kind, Request};
 use crate::backend::Wire;
 use crate::backend::{Completion, FsyncTurn, QueueBackend, ended_early, failed, not_synced};
+use leadline_base::request::{Kind, Request};
 
 /// A slot's request and how much of it has been moved.
 #[derive(Clone, Copy, Debug)]

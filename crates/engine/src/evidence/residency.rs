@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 
 use leadline_base::host::FileSystem;
 
-use crate::access::request::{Kind, Request};
+use leadline_base::request::{Kind, Request};
 
 /// `cachestat(2)` has this number on every architecture but Alpha.
 const CACHESTAT: libc::c_long = 451;

@@ -3,8 +3,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::simulated_server::ABORT_AFTER_S;
 use leadline_base::clock::ns_from_s;
+
+/// A trial is given up no sooner than after this much of its window.
+pub const ABORT_AFTER_S: f64 = 10.0;
 
 /// What is known of the requests of a window so far.
 #[derive(Debug)]

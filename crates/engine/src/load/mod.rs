@@ -6,9 +6,8 @@
 
 mod early_abort;
 pub mod nfs;
-mod server_of_parts;
 pub mod simulated;
-pub mod simulated_server;
 mod tally;
 
+pub use early_abort::ABORT_AFTER_S;
 pub use tally::{Limits, LoadTally, Window};

@@ -9,7 +9,7 @@
 use leadline_base::clock::ns_from_s;
 
 use crate::access::arrival::ArrivalStream;
-use crate::load::simulated_server::ABORT_AFTER_S;
+use crate::load::ABORT_AFTER_S;
 
 /// The requests due and not done, from one look to the next.
 #[derive(Clone, Debug)]

@@ -6,10 +6,10 @@ use leadline_base::histogram::Histogram;
 use leadline_wire::job::measure::{Arrivals, LoadAsked};
 
 use crate::access::arrival::ArrivalStream;
-use crate::access::request::{Kind, Request};
 use crate::backend::{Connection, Wire};
 use crate::evidence::residency::Found;
 use crate::run::load_seen::LoadSeen;
+use leadline_base::request::{Kind, Request};
 
 /// Requests of one of several streams that completed within the window.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

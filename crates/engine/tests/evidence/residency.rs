@@ -12,7 +12,7 @@ use crate::own_process::alone;
 use crate::pinned::Pinned;
 use crate::scratch::{Scratch, skip};
 use leadline_base::host::{BlockDevice, HostWatch};
-use leadline_engine::access::request::{Kind, Request};
+use leadline_base::request::{Kind, Request};
 use leadline_engine::access::stream::AccessStream;
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::evidence::provenance::{DataPlace, Verdict, Window, judge};

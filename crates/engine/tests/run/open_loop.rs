@@ -2,7 +2,7 @@
 
 use crate::setting::measurement;
 use leadline_base::events::Reporter;
-use leadline_engine::access::request::Request;
+use leadline_base::request::Request;
 use leadline_engine::run::offered::missed_rate;
 use leadline_engine::run::recorder::OpenTally;
 use leadline_engine::target::virtual_time::{VirtualDevice, VirtualRun, simulate};

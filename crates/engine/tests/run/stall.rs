@@ -14,7 +14,7 @@ use leadline_base::buffer;
 use leadline_base::clock::{now_ns, sleep_until};
 use leadline_base::error::EngineError;
 use leadline_base::events::Reporter;
-use leadline_engine::access::request::Request;
+use leadline_base::request::Request;
 use leadline_engine::access::stream::AccessStream;
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::backend::pread::PreadBackend;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::scripted::{self, Scripted};
 use leadline_base::buffer;
 use leadline_base::error::{EngineError, ErrorKind};
-use leadline_engine::access::request::{Kind, Request};
+use leadline_base::request::{Kind, Request};
 use leadline_engine::backend::nfs::calls::Stable;
 use leadline_engine::backend::nfs::queue::{Durability, NfsQueue};
 use leadline_engine::backend::{Completion, QueueBackend};

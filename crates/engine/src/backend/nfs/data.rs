@@ -9,11 +9,11 @@ use leadline_base::error::{EngineError, ErrorKind};
 use leadline_wire::job::backend::Content;
 use nfs3_types::nfs3::{ftype3, nfsstat3};
 
-use crate::access::request::{Kind, Request};
 use crate::backend::QueueBackend;
 use crate::backend::data_file::DATA_FILE_NAME;
 use crate::backend::nfs::queue::{Durability, NfsQueue, Remote};
 use crate::backend::nfs::volume::{Place, Refusal, Volume};
+use leadline_base::request::{Kind, Request};
 
 /// Bytes of one write of the layout, or less where the server takes less.
 const CHUNK_BYTES: u64 = 1 << 20;

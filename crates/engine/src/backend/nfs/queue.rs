@@ -19,7 +19,6 @@ use leadline_base::error::{EngineError, ErrorKind};
 use leadline_wire::job::backend::WriteSync;
 use nfs3_types::nfs3::nfs_fh3;
 
-use crate::access::request::{Kind, Request};
 use crate::backend::nfs::calls::{Asked, CallHead, Stable};
 use crate::backend::nfs::inbox::Inbox;
 use crate::backend::nfs::reply::Answer;
@@ -28,6 +27,7 @@ use crate::backend::nfs::volume::refused_with;
 use crate::backend::nfs::{SILENCE_S_MAX, silence_ns_max};
 use crate::backend::{Completion, QueueBackend, ended_early};
 use crate::backend::{Connection, Wire};
+use leadline_base::request::{Kind, Request};
 
 /// Calls gathered into one system call.
 const GATHERED_MAX: usize = 8;

@@ -20,12 +20,12 @@ use crate::access::arrival::ArrivalStream;
 use crate::access::stream::sub_seed;
 use crate::backend::nfs::data::restarted;
 use crate::backend::nfs::volume::refused_with;
+use crate::load::ABORT_AFTER_S;
 use crate::load::nfs::calls::{Said, committed, read_bytes, wrote};
 use crate::load::nfs::data_set::DataSet;
 use crate::load::nfs::lines::Lines;
 use crate::load::nfs::plan::{Plan, file_name, new_file_name};
 use crate::load::nfs::stream::{Call, CallStream, PROCEDURES};
-use crate::load::simulated_server::ABORT_AFTER_S;
 use crate::load::{Limits, LoadTally, Window};
 use crate::run::worker::pace::wake_in_time;
 

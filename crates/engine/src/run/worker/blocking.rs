@@ -10,12 +10,12 @@
 use leadline_base::clock::sleep_until;
 use leadline_base::error::EngineError;
 
-use crate::access::request::Request;
 use crate::access::stream::{AccessStream, Draw};
 use crate::backend::Backend;
 use crate::run::recorder::{Passage, Tally};
 use crate::run::worker::pace::{Pace, wait_until};
 use crate::run::worker::{Context, Demand, Issue, MEASURING, STOPPED, WAIT_SLICE_NS, WARMING};
+use leadline_base::request::Request;
 
 /// Response time below which the beginning of the next request is reckoned, not read; above it a
 /// reading is less than a hundredth.

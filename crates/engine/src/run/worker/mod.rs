@@ -18,9 +18,9 @@ use leadline_base::clock::{Clock, ns_from_s, sleep_until};
 use leadline_base::error::EngineError;
 use leadline_wire::job::measure::MeasureJob;
 
-use crate::access::request::Request;
 use crate::access::stream::{AccessStream, Draw};
 use crate::run::recorder::{Tally, Window};
+use leadline_base::request::Request;
 
 pub use blocking::Blocking;
 pub use pace::Schedule;

@@ -2,10 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use crate::access::request::Request;
 use crate::evidence::residency::{Residency, probe_every};
 use crate::run::recorder::Tally;
 use crate::run::worker::{Context, MEASURING};
+use leadline_base::request::Request;
 
 /// One worker's lookups. How many depends on how fast requests turned out to be in the warm-up, so
 /// that lookups cost next to nothing.

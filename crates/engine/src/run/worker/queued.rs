@@ -13,12 +13,12 @@ use std::sync::atomic::Ordering;
 use leadline_base::clock::sleep_until;
 use leadline_base::error::{EngineError, ErrorKind};
 
-use crate::access::request::Request;
 use crate::access::stream::{AccessStream, Draw};
 use crate::backend::{Completion, QueueBackend};
 use crate::run::recorder::{Lost, Passage, Tally};
 use crate::run::worker::pace::{Pace, SPIN_NS};
 use crate::run::worker::{Context, Demand, Issue, MEASURING, STOPPED, WAIT_SLICE_NS, WARMING};
+use leadline_base::request::Request;
 
 /// One slot's request. In a closed loop it is due when it is sent.
 #[derive(Clone, Copy, Debug)]

@@ -11,10 +11,10 @@ use std::collections::binary_heap::PeekMut;
 use leadline_base::clock::ns_from_s;
 use leadline_wire::job::measure::MeasureJob;
 
-use crate::access::request::Request;
 use crate::access::stream::Draw;
 use crate::run::recorder::{Tally, Window};
 use crate::target::virtual_time::{Slots, VirtualDevice, count_rounds, serve};
+use leadline_base::request::Request;
 
 /// One outstanding request.
 #[derive(Clone, Copy, Debug)]

@@ -6,15 +6,15 @@
 use std::collections::VecDeque;
 
 use leadline_base::clock::ns_from_s;
-use leadline_machine::EFFORT_MAX;
+use leadline_sim::EFFORT_MAX;
 use leadline_wire::job::measure::MeasureJob;
 
 use crate::access::arrival::ArrivalStream;
-use crate::access::request::{Kind, Request};
 use crate::access::stream::Draw;
-use crate::backend::simulated::MachineRun;
 use crate::run::recorder::{Passage, Tally, Window};
+use crate::target::virtual_time::machine_run::MachineRun;
 use crate::target::virtual_time::{Counted, Slots, closed, count_rounds, open};
+use leadline_base::request::{Kind, Request};
 
 /// A warm-up may take this part of what a run may cost the host.
 const WARM_UP_SHARE: u64 = 3;

@@ -10,12 +10,15 @@
 
 mod closed;
 mod machine;
+mod machine_run;
 mod open;
 
 use leadline_base::clock::{ns_from_s, s_from_ns};
 use leadline_base::error::EngineError;
 use leadline_base::events::{Phase, Reporter};
 use leadline_base::host::HostUse;
+use leadline_sim::Profile;
+use leadline_sim::law::{SimulatedRun, SimulatedSystem, truth};
 use leadline_wire::event::measure::{ClockSource, MeasureResult, Offered, SimulatedFacts, Slice};
 use leadline_wire::finding::{Code, Finding};
 use leadline_wire::job::measure::{Limits, MeasureJob};
@@ -23,17 +26,17 @@ use leadline_wire::job::target::Target;
 use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
 
 use crate::access::arrival::ArrivalStream;
-use crate::access::request::Request;
 use crate::access::stream::{Draw, sizes_of};
-use crate::backend::simulated::{MachineRun, Profile, SimulatedRun, SimulatedSystem, truth};
 use crate::run::backlog::Backlog;
 use crate::run::controller::{Controller, Decision};
 use crate::run::offered::{due_spans, offered};
 use crate::run::recorder::{Tally, Window};
 use crate::target::assemble::{Evidence, Finished, assemble};
 use crate::target::session::{mixed_streams, streams};
+use leadline_base::request::Request;
 
 use closed::ClosedSlots;
+use machine_run::MachineRun;
 use open::OpenSlots;
 
 /// Most requests one job simulates, so that it ends in a second or so of real time.

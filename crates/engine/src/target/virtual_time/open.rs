@@ -12,10 +12,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use leadline_wire::job::measure::MeasureJob;
 
 use crate::access::arrival::ArrivalStream;
-use crate::access::request::Request;
 use crate::access::stream::Draw;
 use crate::run::recorder::{Passage, Tally, Window};
 use crate::target::virtual_time::{Slots, VirtualDevice, count_rounds, serve};
+use leadline_base::request::Request;
 
 /// One outstanding request.
 #[derive(Clone, Copy, Debug)]
