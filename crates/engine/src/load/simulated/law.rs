@@ -98,5 +98,4 @@ impl GivingUp {
 }
 
 #[cfg(test)]
-#[path = "law_tests.rs"]
 mod tests;
