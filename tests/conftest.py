@@ -73,6 +73,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if FOLDER not in os.environ:
         folder = tempfile.mkdtemp(prefix="leadline-tests-")
         os.environ[FOLDER] = config.stash[_OWN] = folder
+        if config.getoption("numprocesses", None) and not config.option.collectonly:
+            from forked_command import offer  # noqa: PLC0415 - the processes of a run load it anyway
+
+            offer()
     for number, usual in (
         (signal.SIGINT, signal.default_int_handler),
         (signal.SIGHUP, signal.SIG_DFL),
@@ -101,8 +105,13 @@ def group_of(item: pytest.Item) -> str:
     return item.path.name
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the groups, and tell the process that deals them out which test belongs where."""
+    long = set(Path(__file__).with_name("long.txt").read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if item.nodeid in long:
+            item.add_marker(pytest.mark.long)
     rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: rank.get(group_of(item), len(rank)))
     groups = {item.nodeid: group_of(item) for item in items}

@@ -294,6 +294,14 @@ PYTHON_TESTS = [p for p in sorted((ROOT / "tests").rglob("*.py")) if p.name not 
 RUST_TESTS = [path for path in RUST if "tests" in path.parts or path.stem == "tests"]
 
 
+def test_what_is_left_to_test_long_is_there() -> None:
+    lines = text_of(ROOT / "tests" / "long.txt").splitlines()
+    for line in (each for each in lines if not each.startswith("#")):
+        path, name = line.partition("[")[0].rsplit("::", 1)
+        file = path.partition("::")[0]
+        assert f"def {name}(" in text_of(ROOT / file), line
+
+
 def test_no_python_test_retries_an_assertion() -> None:
     none_has(PYTHON_TESTS, lambda path: map(str, retries_in_python(text_of(path))))
 
