@@ -199,12 +199,12 @@ class SystemsComparison(msgspec.Struct, frozen=True, kw_only=True):
     """How many of the pairs could be decided: what Holm's procedure answers for."""
     expected_by_chance: float
     """How many of them would go wrong on equal systems if each were judged alone."""
-    common_size_bytes: int | None
+    common_size_bytes: int | None = None
     """Request size of the common charts; None when the surveyed ranges share none."""
-    rates: tuple[CommonRate, ...]
-    curves: tuple[CommonCurve, ...]
-    cache_sizes: tuple[CacheSize, ...]
-    own_curves: tuple[OwnCurve, ...]
+    rates: tuple[CommonRate, ...] = ()
+    curves: tuple[CommonCurve, ...] = ()
+    cache_sizes: tuple[CacheSize, ...] = ()
+    own_curves: tuple[OwnCurve, ...] = ()
     access_curves: tuple[AccessCurve, ...] = ()
     gate: Gate | None = None
     notes: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 import msgspec
 
@@ -158,16 +159,13 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
     if not any(pair.ratio is not None for pair, _ in pairs):
         reasons = list(dict.fromkeys(str(each) for pair, _ in pairs for each in pair.withheld))
         raise ComparisonRefused("no workload can be compared: " + "; ".join(reasons[:3]))
-    judged = with_verdicts(pairs)
     surveys = [system.predictor.survey for system in systems]
     size = common_size(systems)
-    decidable = sum(pair.ratio is not None for pair in judged)
-    return SystemsComparison(
+    return answered(
+        pairs,
+        terms.slower_frac,
         contenders=tuple(_contender(system, terms) for system in systems),
         differing_facts=differing_facts([survey.start for survey in surveys]),
-        pairs=judged,
-        verdicts=decidable,
-        expected_by_chance=ALPHA * decidable,
         common_size_bytes=size,
         rates=common_rates(systems, size) if size else (),
         curves=common_curves(systems, size) if size else (),
@@ -176,12 +174,24 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
             OwnCurve(system.name, system.predictor.survey.unique_bytes_curve) for system in systems
         ),
         access_curves=access_curves(systems),
-        gate=gate_of(pairs, terms.slower_frac),
         notes=_notes(systems, terms, size),
     )
 
 
 Pair = tuple[ComparedWorkload, LogRatio | None]
+
+
+def answered(pairs: Sequence[Pair], slower_frac: float | None, **more: Any) -> SystemsComparison:
+    """Judge all pairs together, and the gate by them."""
+    judged = with_verdicts(pairs)
+    decidable = sum(pair.ratio is not None for pair in judged)
+    return SystemsComparison(
+        pairs=judged,
+        verdicts=decidable,
+        expected_by_chance=ALPHA * decidable,
+        gate=gate_of(pairs, slower_frac),
+        **more,
+    )
 
 
 def _contender(system: Named, terms: Terms) -> Contender:

@@ -28,13 +28,12 @@ from leadline.studies.comparison.document import (
     ComparisonRefused,
     Pair,
     Question,
+    answered,
     compared,
-    gate_of,
     name_systems,
-    with_verdicts,
 )
 from leadline.studies.comparison.facts import differing_facts
-from leadline.studies.comparison.ratio import ALPHA, parse_rule, unpaired_ratio
+from leadline.studies.comparison.ratio import parse_rule, unpaired_ratio
 from leadline.studies.files.run import load_files
 from leadline.studies.measurement.plan import load_measured
 
@@ -94,9 +93,9 @@ def compare_measured(
             "no workload was measured on both, as fast as it goes and in the same way: measure "
             "the same one on each"
         )
-    judged = with_verdicts(pairs)
-    decidable = sum(pair.ratio is not None for pair in judged)
-    return SystemsComparison(
+    return answered(
+        pairs,
+        None if fail_if is None else parse_rule(fail_if),
         contenders=tuple(
             Contender(
                 name=name,
@@ -109,16 +108,6 @@ def compare_measured(
             for name, side in sides
         ),
         differing_facts=differing_facts(loaded),
-        pairs=judged,
-        verdicts=decidable,
-        expected_by_chance=ALPHA * decidable,
-        common_size_bytes=None,
-        rates=(),
-        curves=(),
-        cache_sizes=(),
-        own_curves=(),
-        access_curves=(),
-        gate=gate_of(pairs, None if fail_if is None else parse_rule(fail_if)),
         notes=("Ratios are of measurements at different times; what changed between is in them.",),
     )
 
