@@ -14,13 +14,10 @@ from pathlib import Path
 
 from leadline.machine.block_device import place_of
 from leadline.machine.kernel_files import text
+from leadline.record.result import CALM_FOREIGN_CPU_MAX, CALM_STEAL_SHARE_MAX
 
-FOREIGN_CPU_MAX = 0.1
-"""Processors that others may use."""
 DEVICE_BUSY_MAX = 0.05
 """Share of time in which the device may be at work before a claim."""
-STEAL_MAX = 0.02
-"""Share of processor time that the host of a virtual machine may take."""
 FREE_BYTES_MIN = 8 << 30
 LOOK_S = 1.0
 CALM_WAIT_S = 20.0
@@ -63,10 +60,10 @@ def why_not_calm_between(before: Look, after: Look) -> str | None:
     """Say what others did between two looks that spoils a claim; None when nothing did."""
     wall_s = after.at_s - before.at_s
     foreign = foreign_cpu_s(before.table, after.table, os.getpid()) / wall_s
-    if foreign > FOREIGN_CPU_MAX:
+    if foreign > CALM_FOREIGN_CPU_MAX:
         return f"other programs used {foreign:.2f} processors"
     steal = (after.steal_s - before.steal_s) / wall_s / (os.cpu_count() or 1)
-    if steal > STEAL_MAX:
+    if steal > CALM_STEAL_SHARE_MAX:
         return f"the host took {steal:.0%} of the processors"
     return None
 

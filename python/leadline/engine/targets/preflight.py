@@ -14,11 +14,10 @@ import msgspec
 from leadline.engine.targets.target import Target
 from leadline.machine.kernel_files import PROC, text
 from leadline.record.finding import Finding
+from leadline.record.result import CALM_FOREIGN_CPU_MAX
 
 SAMPLE_S = 0.2
 """How long the machine is watched for other programs."""
-FOREIGN_CPU_MAX = 0.1
-"""Processors that others may keep busy before it is said."""
 PRESSURE_MAX_PERCENT = 10.0
 """Share of the sample in which tasks may have waited (PSI) before it is said."""
 MEMORY_FREE_MIN = 0.05
@@ -138,7 +137,7 @@ def _debug_build(facts: Facts) -> Finding | None:
 
 def _busy(busy: Busyness) -> Finding | None:
     signs = {
-        "foreign_frac": (busy.foreign_cpu or 0.0, FOREIGN_CPU_MAX),
+        "foreign_frac": (busy.foreign_cpu or 0.0, CALM_FOREIGN_CPU_MAX),
         "cpu_wait_frac": ((busy.cpu_pressure_percent or 0.0) / 100, PRESSURE_MAX_PERCENT / 100),
         "io_wait_frac": ((busy.io_pressure_percent or 0.0) / 100, PRESSURE_MAX_PERCENT / 100),
     }

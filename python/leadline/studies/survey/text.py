@@ -133,19 +133,18 @@ def sure_rows(survey: Survey, points: Sequence[Measurement], drift: str) -> list
     rows.append(("Points not valid", f"{len(bad)} of {len(points)}{f': {why}' if why else ''}"))
     restless = sum(point.result.warm_up.steady is False for point in points)
     rows.append(("Points without steady state", f"{restless} of {len(points)}"))
-    rows += _honesty_rows(points)
+    rows += _honesty_rows(points, float(survey.start.facts.get("cpu_count") or 1))
     rows.append(("Outliers", _outlier_text(points)))
     if not survey.settled:
         rows.append(("Focal points", "still moved when the step limit was reached"))
     return rows
 
 
-def _honesty_rows(points: Sequence[Measurement]) -> list[tuple[str, str]]:
+def _honesty_rows(points: Sequence[Measurement], processors: float) -> list[tuple[str, str]]:
     """Say for the whole survey what each point says for itself."""
     results = [point.result for point in points]
     judged = [result.generator for result in results if result.generator is not None]
     rests = Counter(result.provenance.cached_share_from for result in results)
-    foreign = [result.foreign_cpu for result in results if result.foreign_cpu is not None]
     bound = f"{sum(each.bound for each in judged)} of {len(judged)}"
     stalls = [stall.seconds for result in results for stall in result.stalls]
     longest = f", the longest {format_seconds(max(stalls))}" if stalls else ""
@@ -161,9 +160,13 @@ def _honesty_rows(points: Sequence[Measurement]) -> list[tuple[str, str]]:
     ]
     if unchecked:
         rows.append(("Not checked", "; ".join(unchecked)))
-    if foreign:
-        most = format_percent(max(foreign))
-        rows.append(("Other processes", f"used {most} CPU at most"))
+    judged_calm = [calm for r in results if (calm := r.is_calm(processors)) is not None]
+    if judged_calm:
+        most = format_percent(max(result.foreign_cpu or 0.0 for result in results))
+        stolen = format_percent(max(result.other_load.steal_cpu or 0.0 for result in results))
+        said = f"during {sum(judged_calm)} of {len(judged_calm)} points"
+        most = f"other processes used at most {most} of a processor, other guests {stolen}"
+        rows.append(("Machine calm", f"{said}; {most}"))
     return rows
 
 
