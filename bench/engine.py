@@ -11,9 +11,10 @@ on the stronger peer: fio with registered buffers and files, and the loop withou
         [--save [NAME]]
 
 Rows: (a) null backend; (b) cached pread of 4 KiB and 512 B; (c) cached io_uring at depth 32;
-(d) direct io_uring at depth 1 and 32; (e) mmap; (f) row b on two processors. `--repeat N` measures
-one cached and one direct point N times instead: do the stated intervals cover the grand mean?
-(`--save` keeps those apart, as engine_repeat.)
+(d) direct io_uring at depth 1 and 32; (e) mmap; (f) row b on two processors; (g) direct at depth
+32 where io_uring is forbidden, beside fio's libaio. `--repeat N` measures one cached and one direct
+point N times instead: do the stated intervals cover the grand mean? (`--save` keeps those apart, as
+engine_repeat.)
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ MEASURES = (
     "bench/bare_pread.c",
 )
 ENDS = "least and greatest of the rounds"
+AIO = ("--iodepth=32", "--direct=1")
 FILE_BYTES = 256 << 20
 BUSY_CPU = 0.12
 """Foreign CPU seconds per second above which a run is counted as disturbed (RECIPES, Method)."""
@@ -197,6 +199,13 @@ def table_rows(program: Path | None) -> tuple[Row, ...]:
             small,
             pread_peers(program, 512, 0.95),
             processors=2,
+        ),
+        Row(
+            "g",
+            "direct 4 KiB Linux AIO, depth 32",
+            leadline("uring", 4096, depth=32, direct=True, ring=False),
+            (Peer(fio("fio libaio", "libaio", 4096, *AIO), goals=at_least(0.95)),),
+            cached=False,
         ),
     )
 
@@ -389,7 +398,7 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--pairs", type=int, default=10, help="rounds that count (10)")
     parser.add_argument("--seconds", type=float, default=1.0, help="per run (1)")
-    parser.add_argument("--rows", default="a,b,c,d,e,f", help="which rows, by letter")
+    parser.add_argument("--rows", default="a,b,c,d,e,f,g", help="which rows, by letter")
     parser.add_argument("--cpu", type=int, default=None, help="default: the last one allowed")
     parser.add_argument("--directory", type=Path, default=Path(), help="where to put the file")
     parser.add_argument("--json", type=Path, default=None, help="write every number here")

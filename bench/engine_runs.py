@@ -7,6 +7,7 @@ import mmap
 import os
 import resource
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import without_io_uring
 from leadline.engine.child import ENGINE_COMMAND, Child
 from leadline.errors import EngineFault, PointFailed, TargetRefused
 from leadline.record import Access, Limits, Workload
@@ -111,13 +113,17 @@ def drop_from_cache(path: Path) -> None:
 
 
 def leadline(
-    backend: str, request_bytes: int, *, depth: int = 1, direct: bool = False
+    backend: str, request_bytes: int, *, depth: int = 1, direct: bool = False, ring: bool = True
 ) -> Contender:
-    """Leadline's engine in a process of its own, as every peer has; latency is recorded."""
+    """Leadline's engine in a process of its own, as every peer has; latency is recorded.
+
+    Without a `ring` io_uring is forbidden to it.
+    """
 
     def run(setting: Setting) -> Reading:
         job = _job(setting, backend, request_bytes, depth, direct=direct)
-        command = ("taskset", "-c", setting.cpu_list, *ENGINE_COMMAND)
+        without = () if ring else (sys.executable, without_io_uring.__file__)
+        command = ("taskset", "-c", setting.cpu_list, *without, *ENGINE_COMMAND)
         try:
             with closing(Child(command)) as child:
                 result = child.run(job)

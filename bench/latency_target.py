@@ -39,7 +39,7 @@ MEASURES = (
     "python/leadline/studies/workbench",
     "crates/engine/src/run",
     "crates/engine/src/load",
-    "crates/engine/src/backend/uring.rs",
+    "crates/engine/src/backend/asynchronous",
     "crates/stats/src/belief",
 )
 P99 = ("{value:.3g} {unit}",)

@@ -20,7 +20,7 @@ def test_every_code_of_the_engine_is_in_the_catalogue_with_its_severity() -> Non
     codes = {each["const"] for each in json.loads(SCHEMA.read_text())["$defs"]["Code"]["oneOf"]}
     assert codes <= entries().keys()
     source = (ENGINE / "wire" / "src" / "finding.rs").read_text(encoding="utf-8")
-    arms = re.findall(r"((?:\|?\s*Code::\w+\s*)+)=> Severity::(\w+)", source)
+    arms = re.findall(r"((?:\|?\s*Code::\w+\s*)+)=> (?:{\s*)?Severity::(\w+)", source)
     told = {
         re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): severity.lower()
         for names, severity in arms

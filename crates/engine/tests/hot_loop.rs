@@ -19,12 +19,12 @@ use leadline_base::events::Reporter;
 use leadline_base::request::Request;
 use leadline_engine::access::mixture::MixedStream;
 use leadline_engine::access::stream::AccessStream;
+use leadline_engine::backend::asynchronous::{AsyncBackend, Way};
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::backend::mmap::{Mapping, MmapBackend};
 use leadline_engine::backend::nfs::queue::{Durability, NfsQueue};
 use leadline_engine::backend::null::{NullBackend, NullQueue};
 use leadline_engine::backend::pread::PreadBackend;
-use leadline_engine::backend::uring::UringBackend;
 use leadline_engine::backend::{Backend, Completion, QueueBackend};
 use leadline_engine::evidence::residency::Residency;
 use leadline_engine::run::phases;
@@ -233,9 +233,13 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
             let pread = PreadBackend::new(file(direct), buffers(1).remove(0), WriteSync::None {});
             let pread = Blocking::new(Watched::new(pread), demand());
             check("pread", allocations(&job, pread));
-            let uring = UringBackend::new(file(direct), buffers(8), direct, WriteSync::None {});
-            let uring = Queued::new(Watched::new(uring), demand(), 8);
-            check("uring", allocations(&job, uring));
+            let other = if direct { Way::LinuxAio } else { Way::Threads };
+            for way in [Way::IoUring, other] {
+                let (file, buffers) = (file(direct), buffers(8));
+                let queue = AsyncBackend::new(way, file, buffers, direct, WriteSync::None {});
+                let queue = Queued::new(Watched::new(queue), demand(), 8);
+                check("queue", allocations(&job, queue));
+            }
         }
         let server = scripted::start();
         let nfs = NfsQueue::connect(&server.remote, buffers(8), Durability::UNSTABLE).unwrap();
@@ -245,7 +249,7 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
         let pread = PreadBackend::new(file(false), buffers(1).remove(0), waiting);
         let pread = Blocking::new(Watched::new(pread), demand());
         check("pread with fsync", allocations(&job, pread));
-        let uring = UringBackend::new(file(false), buffers(8), false, waiting);
+        let uring = AsyncBackend::new(Way::IoUring, file(false), buffers(8), false, waiting);
         let uring = Queued::new(Watched::new(uring), demand(), 8);
         check("uring with fsync", allocations(&job, uring));
         let mapping = Mapping::new(data.file(), &job.workload).unwrap();

@@ -30,6 +30,8 @@ pub enum Code {
     NoPlateau,
     /// Near what the generator itself reaches.
     GeneratorBound,
+    /// Requests were queued by something else than `io_uring`.
+    NoIoUring,
     /// Requests are cut to the data.
     SizeAboveData,
     /// Nothing completed for a while.
@@ -110,7 +112,9 @@ impl Finding {
             | Code::GeneratorBound
             | Code::Stall
             | Code::LevelShift => Severity::Suspect,
-            Code::TimeCap | Code::SizeAboveData | Code::SimulationCapped => Severity::Note,
+            Code::TimeCap | Code::NoIoUring | Code::SizeAboveData | Code::SimulationCapped => {
+                Severity::Note
+            }
         };
         Self { code, severity, values: BTreeMap::new() }
     }

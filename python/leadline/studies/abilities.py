@@ -33,7 +33,11 @@ class Ability(msgspec.Struct, frozen=True, kw_only=True):
 
 def abilities() -> Iterator[Ability]:
     """Look for everything that is not on every machine; nothing is left behind."""
-    yield Ability(name="io_uring", what_for="--backend uring, iodepth", why_not=why_no_io_uring())
+    yield Ability(
+        name="io_uring",
+        what_for="--backend uring, iodepth; without it Linux AIO (direct) or threads",
+        why_not=why_no_io_uring(),
+    )
     yield Ability(
         name="memory cgroup",
         what_for="--cache-limit, the size of the page cache",

@@ -3,13 +3,13 @@
 //! A backend that returns when a request is done is a [`Backend`]; one that keeps several
 //! outstanding is a [`QueueBackend`]. `tests/target/conformance.rs` holds all of them to the same rules.
 
+pub mod asynchronous;
 pub mod data_file;
 pub mod mmap;
 pub mod nfs;
 pub mod null;
 pub mod pread;
 mod read_ahead;
-pub mod uring;
 
 use std::io::Error;
 

@@ -15,6 +15,7 @@ use leadline_wire::event::measure::{
 use leadline_wire::finding::{Code, Finding};
 use leadline_wire::job::measure::MeasureJob;
 
+use crate::backend::asynchronous::Instead;
 use crate::evidence::levels::{levels, shifted};
 use crate::evidence::provenance::{self, DataPlace, Verdict};
 use crate::evidence::stalls::{running, stalled, stalls};
@@ -65,6 +66,8 @@ pub struct Evidence {
     pub offered: Option<Offered>,
     /// Where the data file lies; none without one.
     pub place: Option<DataPlace>,
+    /// What requests were queued by where there is no `io_uring`.
+    pub instead: Option<Instead>,
     /// What preconditioning did.
     pub precondition: Option<Preconditioned>,
     /// Bytes written before the workload, by purpose.
@@ -87,6 +90,7 @@ impl Evidence {
             due_spans: None,
             offered: None,
             place: None,
+            instead: None,
             precondition: None,
             written_bytes: WrittenBytes::default(),
             network: None,
@@ -270,6 +274,10 @@ fn told(run: &mut Finished, half_width_frac: Option<f64>) {
         && generator.bound
     {
         let found = Finding::new(Code::GeneratorBound).with("ceiling_iops", generator.ceiling_iops);
+        run.findings.push(found);
+    }
+    if let Some(Instead { name, why }) = run.evidence.instead.take() {
+        let found = Finding::new(Code::NoIoUring).with("instead", name.to_owned()).with("why", why);
         run.findings.push(found);
     }
     if run.job.workload.size_mean > run.job.workload.unique_bytes {

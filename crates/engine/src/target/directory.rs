@@ -13,10 +13,10 @@ use leadline_wire::job::measure::MeasureJob;
 use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
 
 use crate::access::stream::Draw;
+use crate::backend::asynchronous::{AsyncBackend, Instead, Way};
 use crate::backend::data_file::DataFile;
 use crate::backend::mmap::{Mapping, MmapBackend};
 use crate::backend::pread::PreadBackend;
-use crate::backend::uring::UringBackend;
 use crate::evidence::extents::check_written;
 use crate::evidence::provenance::DataPlace;
 use crate::evidence::residency::Residency;
@@ -122,15 +122,18 @@ impl Site for Directory<'_> {
         reporter: &mut Reporter,
     ) -> Result<(Run, Evidence), EngineError> {
         let depth = self.job.workload.queue_depth as usize;
+        let mut instead = None;
         let run = match self.workers {
             Workers::Pread(backends) => phases::run(blocking(backends, demands), setting, reporter),
             Workers::Mmap(backends) => phases::run(blocking(backends, demands), setting, reporter),
-            Workers::Uring(backends) => {
+            Workers::Async(backends, used) => {
+                instead = used;
                 phases::run(queued(backends, demands, depth), setting, reporter)
             }
         }?;
         let evidence = Evidence {
             place: Some(self.place),
+            instead,
             written_bytes: WrittenBytes {
                 layout: self.layout_bytes,
                 precondition: self.precondition.as_ref().map_or(0, |done| done.bytes),
@@ -146,7 +149,8 @@ impl Site for Directory<'_> {
 /// The workers' open files and buffers, ready to run.
 enum Workers {
     Pread(Vec<PreadBackend>),
-    Uring(Vec<UringBackend>),
+    /// With what stands in for `io_uring`.
+    Async(Vec<AsyncBackend>, Option<Instead>),
     Mmap(Vec<MmapBackend>),
 }
 
@@ -160,18 +164,15 @@ impl Workers {
         let pieces = job.streams.iter().any(|stream| stream.places.pieces().is_some());
         let file = || data.reopen(job.backend.direct, sync == WriteSync::Dsync {});
         Ok(match job.backend.name {
-            BackendName::Uring => Self::Uring(
-                (0..processes)
-                    .map(|_| {
-                        Ok(UringBackend::new(
-                            file()?,
-                            buffers.drain(..slots).collect(),
-                            job.backend.direct,
-                            sync,
-                        ))
-                    })
-                    .collect::<Result<_, EngineError>>()?,
-            ),
+            BackendName::Uring => {
+                let (way, instead) = Way::here(job.backend.direct)?;
+                let worker = |_| {
+                    let own = buffers.drain(..slots).collect();
+                    Ok(AsyncBackend::new(way, file()?, own, job.backend.direct, sync))
+                };
+                let workers = (0..processes).map(worker);
+                Self::Async(workers.collect::<Result<_, EngineError>>()?, instead)
+            }
             BackendName::Mmap => {
                 let worker = |buffer| {
                     Ok(MmapBackend::new(Mapping::new(data.file(), &job.workload)?, buffer, sync))

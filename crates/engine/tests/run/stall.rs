@@ -16,9 +16,9 @@ use leadline_base::error::EngineError;
 use leadline_base::events::Reporter;
 use leadline_base::request::Request;
 use leadline_engine::access::stream::AccessStream;
+use leadline_engine::backend::asynchronous::{AsyncBackend, Way};
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::backend::pread::PreadBackend;
-use leadline_engine::backend::uring::UringBackend;
 use leadline_engine::backend::{Backend, Completion, QueueBackend};
 use leadline_engine::run::offered::due_spans;
 use leadline_engine::run::phases::{self, Run};
@@ -136,7 +136,7 @@ fn an_open_loop_shows_a_stall_in_its_p99() {
     let pread = StallOnce::new(pread, &measuring);
     shows_the_stall("pread", &run(&job, &measuring, |demand| Blocking::new(pread, demand)));
     measuring.store(false, SeqCst);
-    let uring = UringBackend::new(file(), buffers(4), false, WriteSync::None {});
+    let uring = AsyncBackend::new(Way::IoUring, file(), buffers(4), false, WriteSync::None {});
     let uring = StallOnce::new(uring, &measuring);
     shows_the_stall("uring", &run(&job, &measuring, |demand| Queued::new(uring, demand, 4)));
 }

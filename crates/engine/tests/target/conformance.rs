@@ -14,10 +14,10 @@ use leadline_base::events::Reporter;
 use leadline_base::request::{Kind, Request};
 use leadline_engine::access::stream::AccessStream;
 use leadline_engine::backend::Wire;
+use leadline_engine::backend::asynchronous::{AsyncBackend, Way};
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::backend::mmap::{Mapping, MmapBackend};
 use leadline_engine::backend::pread::PreadBackend;
-use leadline_engine::backend::uring::UringBackend;
 use leadline_engine::backend::{Backend, Completion, QueueBackend};
 use leadline_engine::engine::run_job;
 use leadline_engine::run::phases::{self, Run};
@@ -53,7 +53,7 @@ pub(crate) fn null() -> Value {
     job(json!({"kind": "null"}), "null", false)
 }
 
-fn deep(mut job: Value, depth: u32) -> Value {
+pub(crate) fn deep(mut job: Value, depth: u32) -> Value {
     job["workload"]["queue_depth"] = json!(depth);
     job
 }
@@ -70,7 +70,7 @@ pub(crate) fn result(job: &Value) -> Value {
     last
 }
 
-fn synced(mut job: Value, sync: Value) -> Value {
+pub(crate) fn synced(mut job: Value, sync: Value) -> Value {
     job["backend"]["sync"] = sync;
     job
 }
@@ -140,7 +140,7 @@ fn the_result_agrees_with_itself() {
 /// after it has read the clock, so that what ended before the window may be told of inside it.
 const IN_HAND: f64 = 16.0;
 
-fn agrees(name: &str, result: &Value) {
+pub(crate) fn agrees(name: &str, result: &Value) {
     let number = |path: &str| {
         result
             .pointer(path)
@@ -264,16 +264,19 @@ fn each_waiter(data: &DataFile, sync: WriteSync) -> Vec<(&'static str, Box<dyn O
     let workload = measurement(&null()).workload;
     let mapping = Mapping::new(data.file(), &workload).unwrap();
     let pread = |direct| One(PreadBackend::new(file(direct), buffer().remove(0), sync));
-    let uring = |direct| {
-        let mut uring = UringBackend::new(file(direct), buffer(), direct, sync);
-        uring.begin().unwrap();
-        OfQueue(uring)
+    let queue = |way, direct| {
+        let mut queue = AsyncBackend::new(way, file(direct), buffer(), direct, sync);
+        queue.begin().unwrap();
+        OfQueue(queue)
     };
     vec![
         ("pread", Box::new(pread(false))),
         ("pread direct", Box::new(pread(true))),
-        ("uring", Box::new(uring(false))),
-        ("uring direct", Box::new(uring(true))),
+        ("uring", Box::new(queue(Way::IoUring, false))),
+        ("uring direct", Box::new(queue(Way::IoUring, true))),
+        ("Linux AIO", Box::new(queue(Way::LinuxAio, true))),
+        ("threads", Box::new(queue(Way::Threads, false))),
+        ("threads direct", Box::new(queue(Way::Threads, true))),
         ("mmap", Box::new(One(MmapBackend::new(mapping, buffer().remove(0), sync)))),
     ]
 }

@@ -8,3 +8,4 @@ mod nfs;
 mod nfs_lies;
 mod nfs_queue;
 mod precondition;
+mod without_ring;

@@ -1,4 +1,4 @@
-//! `io_uring`, buffered or direct, with a queue per worker.
+//! `io_uring`.
 //!
 //! Past the cache every request is sent at once; to send together all that can be sent would spare
 //! calls, but the device would idle while the batch is made up and the worker while it is served
@@ -12,44 +12,20 @@
 
 use std::fs::{File, read_to_string};
 use std::io::{Error, ErrorKind};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use leadline_base::buffer::BufferSlice;
 use leadline_base::error::EngineError;
 use leadline_base::ring;
-use leadline_wire::job::backend::WriteSync;
 
-use crate::backend::Wire;
-use crate::backend::{Completion, FsyncTurn, QueueBackend, ended_early, failed, not_synced};
-use leadline_base::request::{Kind, Request};
-
-/// A slot's request and how much of it has been moved.
-#[derive(Clone, Copy, Debug)]
-struct Transfer {
-    request: Request,
-    moved: u64,
-    /// All its bytes are moved, and an `fsync` is outstanding.
-    syncing: bool,
-}
-
-/// Requests sent by one call through the cache.
-const BUFFERED_BATCH: usize = 8;
-
-/// One worker's queue.
-pub struct UringBackend {
-    file: File,
-    batch: usize,
-    buffers: Vec<BufferSlice>,
-    transfers: Vec<Option<Transfer>>,
-    ring: Option<Ring>,
-    fsync_turn: FsyncTurn,
-}
+use super::{Deed, Piece};
 
 /// The ring and what is registered with it.
-struct Ring {
+pub(super) struct Ring {
     uring: IoUring,
+    file: RawFd,
     fixed_file: bool,
     fixed_buffers: bool,
     /// Requests queued since the kernel was last entered.
@@ -58,136 +34,13 @@ struct Ring {
     batch: usize,
 }
 
-impl UringBackend {
-    /// A worker on `file`, open for direct I/O or not, with a slot for each of `buffers`. A request
-    /// longer than its buffer is moved in pieces, one after the other, and is still one request with
-    /// one response time. For [`WriteSync::Dsync`] `file` is open with `O_DSYNC`, and every piece
-    /// waits.
-    #[must_use]
-    pub fn new(file: File, buffers: Vec<BufferSlice>, direct: bool, sync: WriteSync) -> Self {
-        let transfers = vec![None; buffers.len()];
-        let past_the_cache = direct || sync == WriteSync::Dsync {};
-        let batch = if past_the_cache && buffers.len() > 1 { 1 } else { BUFFERED_BATCH };
-        Self { file, batch, buffers, transfers, ring: None, fsync_turn: FsyncTurn::new(sync) }
-    }
-
-    /// Queues the next piece of a slot's request, or the `fsync` that follows the last.
-    #[inline]
-    fn push(&mut self, slot: usize) -> Result<(), EngineError> {
-        let (Some(ring), Some(Some(transfer)), Some(buffer)) =
-            (self.ring.as_mut(), self.transfers.get(slot), self.buffers.get_mut(slot))
-        else {
-            return Err(EngineError::fault("a request for a queue or slot that is not there"));
-        };
-        let left = transfer.request.length_bytes - transfer.moved;
-        let length = left.min(buffer.len() as u64) as u32;
-        if transfer.request.kind == Kind::Write && !transfer.syncing {
-            buffer.renew(length as usize);
-        }
-        let entry = if transfer.syncing {
-            ring.fsync(&self.file, self.fsync_turn.data_only)
-        } else {
-            ring.entry(
-                transfer.request.kind,
-                &self.file,
-                buffer.as_mut_ptr(),
-                length,
-                transfer.request.offset_bytes + transfer.moved,
-                slot as u16,
-            )
-        }
-        .user_data(slot as u64);
-        // SAFETY: the file and the buffer live as long as the backend, which collects every request
-        // before it is dropped or, after an error, closes the ring; the slot's buffer is its own.
-        let pushed = unsafe { ring.uring.submission().push(&entry) };
-        pushed.map_err(|_| EngineError::fault("the queue has fewer entries than slots"))?;
-        ring.prepared += 1;
-        if ring.prepared >= ring.batch {
-            ring.send()?;
-        }
-        Ok(())
-    }
-
-    /// Takes one completion; true when its request is done.
-    #[inline]
-    fn take(&mut self, slot: usize, code: i32) -> Result<Option<Completion>, EngineError> {
-        let Some(Some(transfer)) = self.transfers.get_mut(slot) else {
-            return Err(EngineError::fault("a completion for a slot that sent nothing"));
-        };
-        if transfer.syncing && code >= 0 {
-            let wire = Wire::default();
-            return Ok(Some(Completion { slot, bytes: transfer.moved, wire }));
-        }
-        if code > 0 {
-            transfer.moved += code as u64;
-            if transfer.moved >= transfer.request.length_bytes {
-                transfer.syncing = self.fsync_turn.comes(transfer.request.kind);
-                if transfer.syncing {
-                    return Ok(None);
-                }
-                let wire = Wire::default();
-                return Ok(Some(Completion { slot, bytes: transfer.moved, wire }));
-            }
-        } else if code == 0 {
-            return Err(ended_early(&transfer.request, transfer.moved));
-        } else if !matches!(-code, libc::EINTR | libc::EAGAIN) {
-            let error = Error::from_raw_os_error(-code);
-            if transfer.syncing {
-                return Err(not_synced(&transfer.request, &error));
-            }
-            return Err(failed(&transfer.request, transfer.moved, &error));
-        }
-        Ok(None)
-    }
-
-    /// Collects what is done; pieces that are left over, and an `fsync` that is due, are queued.
-    #[inline]
-    fn collect(&mut self, done: &mut Vec<Completion>) -> Result<(), EngineError> {
-        loop {
-            let Some(ring) = self.ring.as_mut() else { return Ok(()) };
-            let Some(entry) = ring.uring.completion().next() else { return Ok(()) };
-            let slot = entry.user_data() as usize;
-            match self.take(slot, entry.result())? {
-                Some(completion) => done.push(completion),
-                None => self.push(slot)?,
-            }
-        }
-    }
-}
-
-impl QueueBackend for UringBackend {
-    fn begin(&mut self) -> Result<(), EngineError> {
-        self.ring = Some(Ring::new(&self.file, &mut self.buffers, self.batch)?);
-        Ok(())
-    }
-
-    #[inline]
-    fn prepare(&mut self, slot: usize, request: &Request) -> Result<(), EngineError> {
-        if let Some(transfer) = self.transfers.get_mut(slot) {
-            *transfer = Some(Transfer { request: *request, moved: 0, syncing: false });
-        }
-        self.push(slot)
-    }
-
-    #[inline]
-    fn turn(
-        &mut self,
-        timeout_ns: Option<u64>,
-        done: &mut Vec<Completion>,
-    ) -> Result<(), EngineError> {
-        loop {
-            let Some(ring) = self.ring.as_mut() else { return Ok(()) };
-            let patient = ring.enter(timeout_ns)?;
-            self.collect(done)?;
-            if !done.is_empty() || !patient {
-                return Ok(());
-            }
-        }
-    }
-}
-
 impl Ring {
-    fn new(file: &File, buffers: &mut [BufferSlice], batch: usize) -> Result<Self, EngineError> {
+    /// A ring with an entry for each buffer; file and buffers outlive it.
+    pub fn new(
+        file: &File,
+        buffers: &mut [BufferSlice],
+        batch: usize,
+    ) -> Result<Self, EngineError> {
         let entries = buffers.len().next_power_of_two() as u32;
         let uring = ring::build(entries).map_err(|error| refused(&error))?;
         let submitter = uring.submitter();
@@ -201,49 +54,60 @@ impl Ring {
             .collect();
         // SAFETY: the buffers are mapped and live longer than the ring.
         let fixed_buffers = unsafe { submitter.register_buffers(&ranges) }.is_ok();
-        Ok(Self { uring, fixed_file, fixed_buffers, prepared: 0, batch })
+        Ok(Self { uring, file: file.as_raw_fd(), fixed_file, fixed_buffers, prepared: 0, batch })
+    }
+
+    /// Prepares a piece, and sends when enough are.
+    #[inline]
+    pub fn push(&mut self, piece: Piece) -> Result<(), EngineError> {
+        let entry = self.entry(&piece).user_data(piece.slot as u64);
+        // SAFETY: the file and the buffer live as long as the backend, which collects every request
+        // before it is dropped or, after an error, closes the ring; the slot's buffer is its own.
+        let pushed = unsafe { self.uring.submission().push(&entry) };
+        pushed.map_err(|_| EngineError::fault("the queue has fewer entries than slots"))?;
+        self.prepared += 1;
+        if self.prepared >= self.batch {
+            self.send()?;
+        }
+        Ok(())
+    }
+
+    /// A completion that is there.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(usize, i32)> {
+        let entry = self.uring.completion().next()?;
+        Some((entry.user_data() as usize, entry.result()))
     }
 
     #[inline]
-    fn entry(
-        &self,
-        kind: Kind,
-        file: &File,
-        address: *mut u8,
-        length: u32,
-        offset: u64,
-        index: u16,
-    ) -> squeue::Entry {
-        // The four calls differ only in types.
+    fn entry(&self, piece: &Piece) -> squeue::Entry {
+        let &Piece { slot, deed, address, length, offset } = piece;
+        let index = slot as u16;
+        // The calls differ only in types, which io-uring does not name.
         macro_rules! entry {
             ($target:expr) => {
-                match (kind, self.fixed_buffers) {
-                    (Kind::Read, true) => opcode::ReadFixed::new($target, address, length, index)
+                match (deed, self.fixed_buffers) {
+                    (Deed::Read, true) => opcode::ReadFixed::new($target, address, length, index)
                         .offset(offset)
                         .build(),
-                    (Kind::Write, true) => opcode::WriteFixed::new($target, address, length, index)
+                    (Deed::Write, true) => opcode::WriteFixed::new($target, address, length, index)
                         .offset(offset)
                         .build(),
-                    (Kind::Read, false) => {
+                    (Deed::Read, false) => {
                         opcode::Read::new($target, address, length).offset(offset).build()
                     }
-                    (Kind::Write, false) => {
+                    (Deed::Write, false) => {
                         opcode::Write::new($target, address, length).offset(offset).build()
+                    }
+                    (Deed::Sync { data_only }, _) => {
+                        let flags =
+                            if data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };
+                        opcode::Fsync::new($target).flags(flags).build()
                     }
                 }
             };
         }
-        if self.fixed_file { entry!(Fixed(0)) } else { entry!(Fd(file.as_raw_fd())) }
-    }
-
-    #[inline]
-    fn fsync(&self, file: &File, data_only: bool) -> squeue::Entry {
-        let flags = if data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };
-        if self.fixed_file {
-            opcode::Fsync::new(Fixed(0)).flags(flags).build()
-        } else {
-            opcode::Fsync::new(Fd(file.as_raw_fd())).flags(flags).build()
-        }
+        if self.fixed_file { entry!(Fixed(0)) } else { entry!(Fd(self.file)) }
     }
 
     /// Sends what is prepared without waiting.
@@ -266,7 +130,7 @@ impl Ring {
 
     /// Sends what is prepared and waits for a completion; false when the timeout ended first.
     #[inline]
-    fn enter(&mut self, timeout_ns: Option<u64>) -> Result<bool, EngineError> {
+    pub fn enter(&mut self, timeout_ns: Option<u64>) -> Result<bool, EngineError> {
         self.prepared = 0;
         let waited = match timeout_ns {
             None => self.uring.submit_and_wait(1),
@@ -287,22 +151,35 @@ impl Ring {
     }
 }
 
-/// Why the kernel refuses io_uring, as far as it can be told, and what to use instead.
-fn refused(error: &Error) -> EngineError {
+/// Why there is no `io_uring` here, and will be none; nothing where there is.
+///
+/// # Errors
+/// `Target` where a limit is too small for it.
+pub(super) fn why_not() -> Result<Option<String>, EngineError> {
+    ring::build(1).map_or_else(|error| forbidden(&error).map(Some), |_| Ok(None))
+}
+
+/// What forbids it, from the error by which a ring was refused.
+fn forbidden(error: &Error) -> Result<String, EngineError> {
     let setting = read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
-    let cause = match (error.raw_os_error(), setting.trim()) {
-        (Some(libc::ENOSYS), _) => {
-            "this kernel has no io_uring (it came with Linux 5.1)".to_owned()
-        }
+    match (error.raw_os_error(), setting.trim()) {
+        (Some(libc::ENOSYS), _) => Ok("this kernel has none".to_owned()),
         (Some(libc::EPERM | libc::EACCES), "1" | "2") => {
-            format!("the system forbids it (sysctl kernel.io_uring_disabled={})", setting.trim())
+            Ok(format!("sysctl kernel.io_uring_disabled={}", setting.trim()))
         }
         (Some(libc::EPERM | libc::EACCES), _) => {
-            "a seccomp filter forbids it, as container runtimes do by default".to_owned()
+            Ok("a seccomp filter forbids it, as container runtimes do by default".to_owned())
         }
-        (Some(libc::ENOMEM), _) => "the limit of locked memory is too small (ulimit -l)".to_owned(),
-        (Some(libc::EMFILE | libc::ENFILE), _) => "too many files are open (ulimit -n)".to_owned(),
-        _ => "the likely cause is not known".to_owned(),
+        _ => Err(refused(error)),
+    }
+}
+
+/// A refusal that its owner can do something about.
+fn refused(error: &Error) -> EngineError {
+    let cause = match error.raw_os_error() {
+        Some(libc::ENOMEM) => "the limit of locked memory is too small (ulimit -l)",
+        Some(libc::EMFILE | libc::ENFILE) => "too many files are open (ulimit -n)",
+        _ => "the likely cause is not known",
     };
     EngineError::target(format!(
         "io_uring is refused by the kernel: {error}; {cause}; use --backend pread, with more \
@@ -316,56 +193,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_the_cause_and_the_fallback() {
-        for (errno, cause) in [
-            (libc::ENOSYS, "no io_uring"),
-            (libc::ENOMEM, "ulimit -l"),
-            (libc::EMFILE, "ulimit -n"),
-        ] {
-            let message = refused(&Error::from_raw_os_error(errno)).message;
+    fn a_limit_that_is_too_small_is_named_and_what_is_forbidden_has_a_substitute() {
+        for (errno, cause) in [(libc::ENOMEM, "ulimit -l"), (libc::EMFILE, "ulimit -n")] {
+            let message = forbidden(&Error::from_raw_os_error(errno)).unwrap_err().message;
             assert!(message.contains(cause) && message.contains("--backend pread"), "{message}");
         }
-    }
-
-    /// Forbids io_uring_setup to the calling thread for good, as a container runtime would.
-    fn forbid_io_uring() {
-        let statement =
-            |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
-        let mut program = [
-            statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-            statement(
-                libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-                0,
-                1,
-                libc::SYS_io_uring_setup as u32,
-            ),
-            statement(
-                libc::BPF_RET | libc::BPF_K,
-                0,
-                0,
-                libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
-            ),
-            statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-        ];
-        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-        // SAFETY: a valid program for this thread alone.
-        unsafe {
-            assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-            assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter), 0);
-        }
-    }
-
-    #[test]
-    fn a_kernel_that_forbids_io_uring_is_met_with_the_fallback_by_name() {
-        let refusal = std::thread::spawn(|| {
-            forbid_io_uring();
-            let file = File::open("/proc/self/exe").unwrap();
-            let buffers = leadline_base::buffer::allocate(2, 4096, 1).unwrap();
-            UringBackend::new(file, buffers, false, WriteSync::None {}).begin().unwrap_err()
-        });
-        let error = refusal.join().unwrap();
-        assert_eq!(error.kind, leadline_base::error::ErrorKind::Target);
-        assert!(error.message.contains("seccomp") || error.message.contains("sysctl"), "{error}");
-        assert!(error.message.contains("--backend pread"), "{error}");
+        let none = forbidden(&Error::from_raw_os_error(libc::ENOSYS)).unwrap();
+        assert_eq!(none, "this kernel has none");
     }
 }

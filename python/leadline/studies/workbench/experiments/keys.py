@@ -13,7 +13,6 @@ import msgspec
 
 from leadline.engine import Target
 from leadline.fio.words import USUAL, Typed, read_words
-from leadline.machine.resources import why_no_io_uring
 from leadline.record import Access, WorkloadError
 from leadline.record.job import CLOSED
 from leadline.record.workbench import (
@@ -377,7 +376,5 @@ def _with_slots(workload: Any, target: Target, backend: str) -> tuple[Any, str]:
     if backend in ("pread", "mmap"):
         return msgspec.structs.replace(workload, process_num=SLOTS // 2), backend
     if target.has_files and not backend:
-        if why_no_io_uring() is not None:
-            return msgspec.structs.replace(workload, process_num=SLOTS // 2), "pread"
         backend = "uring"
     return msgspec.structs.replace(workload, queue_depth=SLOTS), backend
