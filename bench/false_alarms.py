@@ -7,8 +7,8 @@ writeback, two of the papers' and two invented ones. A finding of a point counts
 one of a survey over all surveys; whatever comes is a false alarm.
 
 Planted, in single runs of 20 s after 2 s of warm-up: a speed that falls to a half in the middle of
-the window (`level_shift`) or at the end of the warm-up (`not_steady`), standstills of half a second
-(`stall`), an open loop at 1.2 times the capacity (`missed_rate`). In surveys of 30 minutes: a loss
+the window (`level_shift`), a quarter of the speed by turns (`two_rates`), a fall at the end of the
+warm-up (`not_steady`), standstills of half a second (`stall`), an open loop at 1.2 times the capacity (`missed_rate`). In surveys of 30 minutes: a loss
 of 30% an hour (`drift`), a fall by a fifth in the middle (`step`).
 """
 
@@ -151,8 +151,13 @@ def _standstills(profile: Profile) -> None:
     profile["bursts"] = {"mean_slow_s": 0.5, "mean_normal_s": 2.0, "slow_factor": 1e4}
 
 
+def _turns(profile: Profile) -> None:
+    profile["bursts"] = {"mean_slow_s": 0.4, "mean_normal_s": 0.6, "slow_factor": 4.0}
+
+
 PLANTED_IN_RUNS: dict[str, Callable[[Profile], None]] = {
     "level_shift": _step(MIDDLE_S, 0.5),
+    "two_rates": _turns,
     "not_steady": _step(WARM_S, 0.5),
     "stall": _standstills,
     "missed_rate": lambda _: None,

@@ -38,6 +38,8 @@ pub enum Code {
     Stall,
     /// The rate changed within the window.
     LevelShift,
+    /// The rate changed between two values again and again.
+    TwoRates,
     /// A simulation cost too much and ended early.
     SimulationCapped,
 }
@@ -111,7 +113,8 @@ impl Finding {
             | Code::NoPlateau
             | Code::GeneratorBound
             | Code::Stall
-            | Code::LevelShift => Severity::Suspect,
+            | Code::LevelShift
+            | Code::TwoRates => Severity::Suspect,
             Code::TimeCap | Code::NoIoUring | Code::SizeAboveData | Code::SimulationCapped => {
                 Severity::Note
             }

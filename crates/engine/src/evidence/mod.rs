@@ -2,6 +2,7 @@
 
 pub mod extents;
 pub mod levels;
+pub mod modes;
 pub mod provenance;
 pub mod residency;
 pub mod stalls;

@@ -17,6 +17,7 @@ use leadline_wire::job::measure::MeasureJob;
 
 use crate::backend::asynchronous::Instead;
 use crate::evidence::levels::{levels, shifted};
+use crate::evidence::modes::modes;
 use crate::evidence::provenance::{self, DataPlace, Verdict};
 use crate::evidence::stalls::{running, stalled, stalls};
 use crate::run::controller::Controller;
@@ -321,8 +322,9 @@ fn disturbances(run: &mut Finished, response_s: f64) -> (Vec<Level>, Vec<Stall>)
     let window = run.controller.window();
     let stalls = stalls(window, response_s + run.job.workload.think_time_s);
     let levels = levels(&running(window, &stalls));
+    let by_turns = modes(window).map(|found| found.finding());
     run.findings.extend(stalls.iter().map(stalled));
-    run.findings.extend(shifted(&levels));
+    run.findings.extend(by_turns.or_else(|| shifted(&levels)));
     (levels, stalls)
 }
 

@@ -3,6 +3,7 @@
 mod cached_disk;
 mod extents;
 mod levels;
+mod modes;
 mod provenance;
 mod residency;
 mod stalls;
