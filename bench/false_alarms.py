@@ -8,8 +8,9 @@ one of a survey over all surveys; whatever comes is a false alarm.
 
 Planted, in single runs of 20 s after 2 s of warm-up: a speed that falls to a half in the middle of
 the window (`level_shift`), a quarter of the speed by turns (`two_rates`), a fall at the end of the
-warm-up (`not_steady`), standstills of half a second (`stall`), an open loop at 1.2 times the capacity (`missed_rate`). In surveys of 30 minutes: a loss
-of 30% an hour (`drift`), a fall by a fifth in the middle (`step`).
+warm-up (`not_steady`), standstills of half a second (`stall`), an open loop at 1.2 times the
+capacity (`missed_rate`). In surveys of 30 minutes: a loss of 30% an hour (`drift`), a fall by a
+fifth in the middle (`step`).
 """
 
 from __future__ import annotations
