@@ -4,8 +4,7 @@
 
 A page cache of 10^5 pages before a flash drive, under each replacement policy: requests that all
 hit, requests of which three quarters miss, and half writes. The time of a job that
-ends at once (its memories' warming) is taken off that of a long one. The example `speed` of
-crates/sim does the same without streams, recorder and stop rule.
+ends at once (its memories' warming) is taken off that of a long one.
 """
 
 from __future__ import annotations

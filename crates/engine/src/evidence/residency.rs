@@ -16,7 +16,7 @@ use leadline_base::request::{Kind, Request};
 const CACHESTAT: libc::c_long = 451;
 
 /// Nanoseconds of one lookup, and of each page of its range, on the safe side of what
-/// `examples/cachestat_cost.rs` measured: 140-570 ns, and 15 ns a page in a cache of single pages
+/// was measured on an EPYC: 140-570 ns, and 15 ns a page in a cache of single pages
 /// half of which had been evicted (large folios and empty ranges cost next to nothing).
 const LOOKUP_NS: f64 = 600.0;
 const LOOKUP_PAGE_NS: f64 = 15.0;
