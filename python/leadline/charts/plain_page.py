@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from leadline.charts.drawable import Drawn
 from leadline.charts.embedding import page_parts, render_page
 from leadline.charts.paged import Sheet, paged_pdf
+from leadline.charts.saving import Forms
 from leadline.record import Status
 from leadline.record.finding import Finding
 
@@ -39,8 +41,22 @@ class PlainPage(NamedTuple):
     """All of it, for who saves the page's data."""
 
 
-def plain_pdf(page: PlainPage) -> bytes:
-    """Put the page's words and charts on paper."""
+def save_plain(forms: Forms, path: Path, make: Callable[[], PlainPage]) -> None:
+    """Write a page; .html as it is, .pdf its words and charts, .svg and .png the charts alone.
+
+    Raises:
+        ReportError: another suffix, nothing to draw, or the file cannot be written.
+
+    """
+    forms.save(
+        path,
+        html=lambda: render_plain(make()),
+        pdf=lambda: _on_paper(make()),
+        charts=lambda: make().charts,
+    )
+
+
+def _on_paper(page: PlainPage) -> bytes:
     return paged_pdf(Sheet(page.title, page.sub, page.sentences, page.warnings, page.charts))
 
 

@@ -11,7 +11,7 @@ import altair as alt
 from leadline.charts.axes import bytes_x, on_field
 from leadline.charts.drawable import Drawn
 from leadline.charts.layers import TALL_PX, WIDE_PX, AnyChart, finish, tooltips, values
-from leadline.charts.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
+from leadline.charts.plain_page import PlainPage, PlainTable, save_plain
 from leadline.charts.saving import Forms
 from leadline.charts.theme import SYSTEM_SHAPES
 from leadline.record.application import Application
@@ -105,36 +105,12 @@ def _subtitle(study: Application) -> str:
 # An application as a file: the page, or the miss-ratio curve.
 
 _FORMS = Forms("an application", ".html, .svg, .png or .pdf")
-
-
-def require_format(path: Path) -> None:
-    """Refuse what it cannot be drawn as, before a trace is read."""
-    _FORMS.require(path)
-
-
-def save_application(study: Application, path: Path) -> None:
-    """Write the application; .html the page, .svg, .png or .pdf the miss-ratio curve.
-
-    Raises:
-        ReportError: another suffix, or the file cannot be written.
-
-    """
-    _FORMS.save(
-        path,
-        html=lambda: render_application_html(study),
-        pdf=lambda: plain_pdf(application_page(study)),
-        charts=lambda: application_charts(study),
-    )
+require_format = _FORMS.require
 
 
 def application_charts(study: Application) -> dict[str, Drawn]:
     """Return the miss-ratio curve."""
     return {"miss-ratios": miss_ratio_chart(study)}
-
-
-def render_application_html(study: Application) -> str:
-    """Render the page: the answer, the five numbers, the curve, streams, phases and calls."""
-    return render_plain(application_page(study))
 
 
 def application_page(study: Application) -> PlainPage:
@@ -167,7 +143,7 @@ def _files(study: Application) -> list[PlainTable]:
 
 def save_study(_store: Store, study: Application, path: Path, _beside: Sequence[str]) -> None:
     """Draw a study to a file; nothing is drawn beside it."""
-    save_application(study, path)
+    save_plain(_FORMS, path, lambda: application_page(study))
 
 
 def charts_of(study: Application) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from leadline.charts.layers import (
     tooltips,
     values,
 )
-from leadline.charts.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
+from leadline.charts.plain_page import PlainPage, PlainTable, save_plain
 from leadline.charts.saving import Forms
 from leadline.charts.scale import wants_log
 from leadline.charts.theme import SYSTEM_SHAPES
@@ -114,30 +114,10 @@ _FORMS = Forms(
 require_format = _FORMS.require
 
 
-def save_cache(study: CacheStudy, path: Path) -> None:
-    """Write the study; the suffix of `path` says how: .html the page, .svg, .png or .pdf the chart.
-
-    Raises:
-        ReportError: another suffix, nothing to draw, or the file cannot be written.
-
-    """
-    _FORMS.save(
-        path,
-        html=lambda: render_cache_html(study),
-        pdf=lambda: plain_pdf(cache_page(study)),
-        charts=lambda: cache_charts(study),
-    )
-
-
 def cache_charts(study: CacheStudy) -> dict[str, Drawn]:
     """Return the chart of the sizes, if anything was measured."""
     chart = cache_chart(study)
     return {} if chart is None else {"cache": chart}
-
-
-def render_cache_html(study: CacheStudy) -> str:
-    """Render the page: sentences, the chart, sizes, what was seen of the policy, write modes."""
-    return render_plain(cache_page(study))
 
 
 def cache_page(study: CacheStudy) -> PlainPage:
@@ -165,7 +145,7 @@ def cache_page(study: CacheStudy) -> PlainPage:
 
 def save_study(_store: Store, study: CacheStudy, path: Path, _beside: Sequence[str]) -> None:
     """Draw a study to a file; nothing is drawn beside it."""
-    save_cache(study, path)
+    save_plain(_FORMS, path, lambda: cache_page(study))
 
 
 def charts_of(study: CacheStudy) -> dict[str, Any]:

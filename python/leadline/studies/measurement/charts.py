@@ -11,7 +11,7 @@ import altair as alt
 from leadline.charts.bars import bar, bars
 from leadline.charts.drawable import Drawn
 from leadline.charts.layers import TALL_PX, WIDE_PX, AnyChart, finish, tooltips, values
-from leadline.charts.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
+from leadline.charts.plain_page import PlainPage, PlainTable, save_plain
 from leadline.charts.saving import Forms
 from leadline.charts.scale import wants_log
 from leadline.charts.theme import SYSTEM_SHAPES
@@ -163,26 +163,6 @@ _FORMS = Forms(
 require_format = _FORMS.require
 
 
-def save_measurement(study: Measured, path: Path) -> None:
-    """Write measurements; .html the page, .svg, .png or .pdf the charts.
-
-    Raises:
-        ReportError: another suffix, nothing to draw, or the file cannot be written.
-
-    """
-    _FORMS.save(
-        path,
-        html=lambda: render_measurement_html(study),
-        pdf=lambda: plain_pdf(measurement_page(study)),
-        charts=lambda: measurement_charts(study),
-    )
-
-
-def render_measurement_html(study: Measured) -> str:
-    """Render the page."""
-    return render_plain(measurement_page(study))
-
-
 def measurement_page(study: Measured) -> PlainPage:
     """Return what the page says, in its order."""
     start, points = study.start, study.points
@@ -212,7 +192,7 @@ def _findings(points: Sequence[Measurement]) -> Iterator[Finding]:
 
 def save_study(_store: Store, study: Measured, path: Path, _beside: Sequence[str]) -> None:
     """Draw a study to a file; nothing is drawn beside it."""
-    save_measurement(study, path)
+    save_plain(_FORMS, path, lambda: measurement_page(study))
 
 
 def charts_of(study: Measured) -> dict[str, Any]:

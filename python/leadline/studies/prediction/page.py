@@ -11,7 +11,7 @@ import msgspec
 
 from leadline.charts.bars import bar, bars
 from leadline.charts.drawable import Drawn
-from leadline.charts.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
+from leadline.charts.plain_page import PlainPage, PlainTable, save_plain
 from leadline.charts.saving import Forms
 from leadline.charts.scale import wants_log
 from leadline.models.predictor import iops_of, response_us_of
@@ -37,32 +37,13 @@ _HEADS = ("Workload", "Throughput (95% CI)", "Requests/s", "Response (95% CI)", 
 
 
 def save_predictions(found: Predicted, path: Path) -> None:
-    """Write predictions; .html the page, .svg, .png or .pdf the chart.
-
-    Raises:
-        ReportError: another suffix, nothing to draw, or the file cannot be written.
-
-    """
-    _FORMS.save(
-        path,
-        html=lambda: render_plain(_page(found)),
-        pdf=lambda: plain_pdf(_page(found)),
-        charts=lambda: _charts(found),
-    )
+    """Write predictions, as `save_plain` does."""
+    save_plain(_FORMS, path, lambda: _page(found))
 
 
 def save_application_prediction(found: ApplicationPrediction, path: Path, document: Any) -> None:
-    """Write how long an application would take; .html the page, others the chart.
-
-    Raises:
-        ReportError: another suffix, nothing to draw, or the file cannot be written.
-
-    """
-    charts = _term_charts(found)
-    page = _application(found, charts, document)
-    _FORMS.save(
-        path, html=lambda: render_plain(page), pdf=lambda: plain_pdf(page), charts=lambda: charts
-    )
+    """Write how long an application would take, as `save_plain` does."""
+    save_plain(_FORMS, path, lambda: _application(found, _term_charts(found), document))
 
 
 def _charts(found: Predicted) -> dict[str, Drawn]:

@@ -19,7 +19,7 @@ from leadline.charts.layers import (
     tooltips,
     values,
 )
-from leadline.charts.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
+from leadline.charts.plain_page import PlainPage, PlainTable, save_plain
 from leadline.charts.saving import Forms
 from leadline.charts.theme import SYSTEM_DASHES
 from leadline.record import PARAMETERS, BinError, Interval, ModelScore, ParameterError, Validation
@@ -436,26 +436,6 @@ _FORMS = Forms(
 require_format = _FORMS.require
 
 
-def save_validation(validation: Validation, path: Path) -> None:
-    """Write the validation; .html the page, .svg, .png or .pdf the charts.
-
-    Raises:
-        ReportError: another suffix, nothing to draw, or the file cannot be written.
-
-    """
-    _FORMS.save(
-        path,
-        html=lambda: render_validation_html(validation),
-        pdf=lambda: plain_pdf(validation_page(validation)),
-        charts=lambda: validation_charts(validation),
-    )
-
-
-def render_validation_html(validation: Validation) -> str:
-    """Render the page; the survey's own page has the same in a section of its own."""
-    return render_plain(validation_page(validation))
-
-
 def validation_page(validation: Validation) -> PlainPage:
     """Return what the page says, in its order."""
     start = validation.start
@@ -486,7 +466,7 @@ def _workloads(validation: Validation) -> list[tuple[str, ...]]:
 
 def save_study(_store: Store, study: Validation, path: Path, _beside: Sequence[str]) -> None:
     """Draw a study to a file; nothing is drawn beside it."""
-    save_validation(study, path)
+    save_plain(_FORMS, path, lambda: validation_page(study))
 
 
 def charts_of(study: Validation) -> dict[str, Any]:
