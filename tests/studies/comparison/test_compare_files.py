@@ -64,6 +64,16 @@ def test_a_gate_is_written_for_ci_and_still_ends_with_its_code(
     assert leadline(*words, *files, "--force", store=frozen).returncode == 4
 
 
+def test_a_gate_that_decides_nothing_ends_with_the_code_asked_for(frozen: Path) -> None:
+    words = ("compare", "boreas", "atlas", "--fail-if", "slower=5%", "--json")
+    done = leadline(*words, store=frozen)
+    gate = json.loads(done.stdout)["gate"]
+    assert gate["undecided"]
+    assert not gate["failed"]
+    assert done.returncode == 0
+    assert leadline(*words, "--undecided-exit", "125", store=frozen).returncode == 125
+
+
 def test_what_cannot_be_told_is_skipped_and_neither_fails_nor_passes() -> None:
     found = gated(document(), fails=0)
     suite = Xml.fromstring(junit_xml(found))  # noqa: S314 - just made

@@ -103,6 +103,18 @@ _FailIf = Annotated[
 ]
 
 
+_UndecidedExit = Annotated[
+    int,
+    typer.Option(
+        metavar="CODE",
+        min=0,
+        max=255,
+        help="With --fail-if: exit code where a slowdown would not have shown; `git bisect run` "
+        "skips at 125.",
+    ),
+]
+
+
 class Files(NamedTuple):
     """What a comparison is written to."""
 
@@ -150,6 +162,7 @@ def command(
     extrapolate: _Extrapolate = False,
     price: _Prices = None,
     fail_if: _FailIf = None,
+    undecided_exit: _UndecidedExit = 0,
     files: Files,
     seed: Seed = 1,
     json: Json = False,
@@ -192,11 +205,12 @@ def command(
     kind = kind_of(store, surveys[0])
     if kind in (MEASUREMENT, FILES):
         _require_alone(workload, price, named=named, measure=measure)
-        _answer(compare_measured(store, surveys, kind, fail_if), files, json=json)
+        document = compare_measured(store, surveys, kind, fail_if)
+        _answer(document, files, undecided_exit, json=json)
         return
     systems = named_systems(store, surveys, model=model, extrapolate=extrapolate)
     document = compare_stored(store, systems, asked, Teller(lambda *_: None))
-    _answer(document, files, json=json)
+    _answer(document, files, undecided_exit, json=json)
 
 
 def _require_alone(*others: object, named: bool, measure: bool) -> None:
@@ -224,7 +238,7 @@ def _by_application(
         show(render_application_comparison(document))
 
 
-def _answer(document: SystemsComparison, files: Files, *, json: bool) -> None:
+def _answer(document: SystemsComparison, files: Files, undecided_exit: int, *, json: bool) -> None:
     if json:
         put_json(document)
     else:
@@ -241,6 +255,8 @@ def _answer(document: SystemsComparison, files: Files, *, json: bool) -> None:
     if document.gate is not None and document.gate.failed:
         talk(f"slower by more than {100 * document.gate.slower_frac:g}%: exit code {EXIT_GATE}")
         raise typer.Exit(EXIT_GATE)
+    if document.gate is not None and document.gate.undecided:
+        raise typer.Exit(undecided_exit)
 
 
 def _write(path: Path, data: bytes) -> None:
