@@ -35,6 +35,7 @@ from leadline.studies.survey.study import SurveyOptions, begin_survey, run_surve
 MEASURES = (
     "python/leadline/studies/survey",
     "python/leadline/record/findings.toml",
+    "crates/engine/src/evidence",
     "crates/engine/src/run",
     "crates/sim/src/law",
     "crates/stats/src",

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import statistics
 import subprocess
 import tempfile
@@ -24,10 +23,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from figures import Cell, Column, Content, Row, add_save_option, markdown, save
+from figures import Cell, Column, Content, Row, add_save_option, markdown, save, slug
 from real_disk import beside
-from six_systems import SYSTEMS, THROTTLES, WORKLOADS, in_own_namespace, leadline, mounted, run
-from verdicts import survey
+from six_systems import SYSTEMS, WORKLOADS, in_own_namespace, leadline, mounted
+from verdicts import survey, throttled
 
 MEASURES = ("python/leadline/studies/comparison", "python/leadline/stats", "crates/engine/src/run")
 SURVEY_S = 60.0
@@ -42,8 +41,8 @@ MINUTES_MOST = 10.0
 COLUMNS = (
     Column("what", "gate"),
     Column("gates", "gates", ("{value:.0f}",)),
-    Column("failed", "failed or decided", ("{value:.0f}",)),
-    Column("wrong", "the wrong way", ("{value:.0f}",)),
+    Column("failed", "failed; where throttled: told as slower", ("{value:.0f}",)),
+    Column("wrong", "verdicts in error", ("{value:.0f}",)),
     Column("half", "half width of the 95% CI, median %", ("{value:.1f}",)),
     Column("minutes", "minutes, the longest", ("{value:.1f}",)),
 )
@@ -64,30 +63,14 @@ def gate(store: Path, path: Path, workload: str, *more: str) -> dict[str, Any]:
     return said
 
 
-@contextlib.contextmanager
-def throttled(point: Path, mb_s: float) -> Iterator[None]:
-    """Slow down what this process and its children read from this mount's device."""
-    group = THROTTLES / f"leadline-six-{os.getpid()}"
-    group.mkdir()
-    try:
-        device = run("findmnt", "-no", "SOURCE", str(point)).strip()
-        number = Path(device).stat().st_rdev
-        limit = f"{os.major(number)}:{os.minor(number)} {round(mb_s * 1e6)}"
-        (group / "blkio.throttle.read_bps_device").write_text(limit)
-        (group / "cgroup.procs").write_text(str(os.getpid()))
-        yield
-    finally:
-        (THROTTLES / "cgroup.procs").write_text(str(os.getpid()))
-        group.rmdir()
-
-
 def row_of(what: str, gates: Sequence[dict[str, Any]], *, slower: bool) -> Row:
     """Say how gates ended; `slower` where the second system is."""
     ratios = [each["pair"]["ratio"] for each in gates]
     half = [50 * (each["high"] - each["low"]) / each["value"] for each in ratios]
     verdicts = [each["pair"]["verdict"] for each in gates]
     decided = [each != "inconclusive" for each in verdicts]
-    ended = sum(decided) if slower else sum(each["code"] == FAILED for each in gates)
+    told = sum(each == "a" for each in verdicts)
+    ended = told if slower else sum(each["code"] == FAILED for each in gates)
     goal = {"least": float(len(gates))} if slower else {"most": 1.0}
     wrong = sum(each == "b" for each in verdicts) if slower else sum(decided)
     minutes = max(each["took_s"] for each in gates) / 60
@@ -99,7 +82,7 @@ def row_of(what: str, gates: Sequence[dict[str, Any]], *, slower: bool) -> Row:
         "half": statistics.median(half),
         "minutes": Cell(minutes).aiming({"most": MINUTES_MOST}),
     }
-    return Row(what.partition(",")[0].replace(" ", "-"), cells)
+    return Row(slug(what), cells)
 
 
 def asked_of(folder: Path, asked: argparse.Namespace) -> Iterator[Row]:
@@ -120,13 +103,13 @@ def asked_of(folder: Path, asked: argparse.Namespace) -> Iterator[Row]:
                 said = gate(store, path, WORKLOADS[number % len(WORKLOADS)])
             (busy if loaded else calm).append(said | {"number": number})
         yield row_of("itself, calm", calm, slower=False)
-        yield row_of("itself beside a busy loop, busy", busy, slower=False)
+        yield row_of("itself, beside a busy loop", busy, slower=False)
         found = list[dict[str, Any]]()
         for number in range(asked.throttled):
             of = READS[number % len(READS)]
             rates = [s["pair"]["a_mb_s"]["value"] for s in calm if s["number"] % 5 == of]
             path = asked.keep / f"throttled-{number}.json"
-            with throttled(points["other"], THROTTLED_TO * statistics.median(rates)):
+            with throttled([points["other"]], THROTTLED_TO * statistics.median(rates)):
                 found.append(gate(store, path, WORKLOADS[of], "--passes", str(PASSES)))
         if found:
             yield row_of("throttled to 90%, reads", found, slower=True)

@@ -244,7 +244,7 @@ def ends(compared: dict[str, Any]) -> Ends | None:
 
 
 @contextlib.contextmanager
-def throttled(points: Sequence[Path]) -> Iterator[None]:
+def throttled(points: Sequence[Path], mb_s: float = SLOW_MB_S) -> Iterator[None]:
     """Slow down what this process and its children read from these mounts' devices."""
     group = THROTTLES / f"leadline-six-{os.getpid()}"
     group.mkdir()
@@ -252,7 +252,7 @@ def throttled(points: Sequence[Path]) -> Iterator[None]:
         for point in points:
             device = run("findmnt", "-no", "SOURCE", str(point)).strip()
             number = Path(device).stat().st_rdev
-            limit = f"{os.major(number)}:{os.minor(number)} {SLOW_MB_S * 10**6}"
+            limit = f"{os.major(number)}:{os.minor(number)} {round(mb_s * 1e6)}"
             (group / "blkio.throttle.read_bps_device").write_text(limit)
         (group / "cgroup.procs").write_text(str(os.getpid()))
         yield
