@@ -249,11 +249,11 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LOST_SHARE_MAX = 0.99
+"""Nobody measures beside programs that have more of the processors than this."""
 CALM_FOREIGN_CPU_MAX = 0.1
 """Processors that other programs may use on a calm machine."""
 CALM_STEAL_SHARE_MAX = 0.02
 """Share of its processors that the host of a calm virtual machine may take."""
-"""Nobody measures beside programs that have more of the processors than this."""
 
 
 class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -336,10 +336,11 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_calm(self, processors: float) -> bool | None:
         """Whether others left the machine alone (`make check-machine`); None if not known."""
-        if self.foreign_cpu is None:
+        stolen = self.other_load.steal_cpu
+        if self.foreign_cpu is None or stolen is None:
             return None
-        stolen = (self.other_load.steal_cpu or 0.0) / processors
-        return self.foreign_cpu <= CALM_FOREIGN_CPU_MAX and stolen <= CALM_STEAL_SHARE_MAX
+        alone = self.foreign_cpu <= CALM_FOREIGN_CPU_MAX
+        return alone and stolen / processors <= CALM_STEAL_SHARE_MAX
 
     def lost_share(self, processors: float) -> float:
         """Share of so many processors that others had, 0 to `LOST_SHARE_MAX`."""
