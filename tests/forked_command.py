@@ -49,10 +49,7 @@ _ADDRESS = "LEADLINE_TEST_SERVER"
 
 
 def offer() -> None:
-    """Start the server that this process and those started from now on share.
-
-    One in each of eight processes took a tenth of a run's time to load, and as much memory.
-    """
+    """Start the server that this process and those started from now on share."""
     forkserver.ensure_running()
     os.environ[_ADDRESS] = _shared()._forkserver_address
 
