@@ -204,6 +204,9 @@ class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
     memory_pressure: float | None = None
     steal_cpu: float | None = None
     """CPU seconds per second that the hypervisor gave to others."""
+    waited_cpu: float | None = None
+    """Seconds per second that threads of the engine were ready to run and had no processor, all of
+    them together."""
     runnable: int | None = None
     """Runnable tasks when the window closed, the workers included."""
 
@@ -341,6 +344,20 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
             return None
         alone = self.foreign_cpu <= CALM_FOREIGN_CPU_MAX
         return alone and stolen / processors <= CALM_STEAL_SHARE_MAX
+
+    def idle_gain(self, processes: int, processors: float) -> float | None:
+        """How many times as fast a closed loop would be if no other program used a processor.
+
+        The lesser of two bounds of operational analysis: its workers wait for a processor no
+        longer, or all processors are theirs. None where the kernel does not count the waits, and of
+        an open loop.
+        """
+        waited = self.other_load.waited_cpu
+        if waited is None or self.offered is not None:
+            return None
+        used = self.cpu_user + self.cpu_system
+        unwaiting = processes / max(processes - waited, 1e-9)
+        return max(1.0, min(unwaiting, processors / used if used > 0 else unwaiting))
 
     def lost_share(self, processors: float) -> float:
         """Share of so many processors that others had, 0 to `LOST_SHARE_MAX`."""

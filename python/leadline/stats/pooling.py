@@ -266,10 +266,10 @@ def _most_runnable(runs: Sequence[EngineResult]) -> int | None:
 
 
 OTHER_LOAD: Rules = {
-    "cpu_pressure": _other_load_over_time("cpu_pressure"),
-    "io_pressure": _other_load_over_time("io_pressure"),
-    "memory_pressure": _other_load_over_time("memory_pressure"),
-    "steal_cpu": _other_load_over_time("steal_cpu"),
+    **{
+        name: _other_load_over_time(name)
+        for name in ("cpu_pressure", "io_pressure", "memory_pressure", "steal_cpu", "waited_cpu")
+    },
     "runnable": _most_runnable,
 }
 """Of `OtherLoad`."""

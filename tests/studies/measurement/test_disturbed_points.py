@@ -9,8 +9,12 @@ import pytest
 from leadline.models.joint import fit_joint
 from leadline.models.learning import Box, spread_out
 from leadline.models.model import Floats, disturbance_ln_sd, sample_of
-from leadline.record import Measurement, OtherLoad
+from leadline.record import Interval, Measurement, Offered, OtherLoad
+from leadline.studies.measurement.text import idle_machine_mb_s, measurement_rows
+from leadline.studies.survey.sentences import survey_findings
 from leadline.studies.survey.study import LEARN_FRAC
+from leadline.units import format_rate
+from proving.samples import sample_point
 from shared_surveys import surveyed
 
 PROFILE = "sparcstation-1plus"
@@ -74,3 +78,90 @@ def test_a_fifth_of_the_readings_slowed_by_others_moves_predictions_less(seed: i
     undisturbed = expected(list(run.points), None)
     off = {known: np.abs(expected(points, known) - undisturbed) for known in (None, PROCESSORS)}
     assert np.mean(off[PROCESSORS]) < 0.7 * np.mean(off[None])
+
+
+def run_beside(waited: float | None, *, processes: int, used: float) -> Measurement:
+    """A reading of 1,000 MB/s whose workers waited for a processor so many seconds per second."""
+    point = sample_point("p")
+    result = msgspec.structs.replace(
+        point.result,
+        throughput_mb_s=Interval(1000.0, None, None, 2),
+        cpu_user=0.1 * used,
+        cpu_system=0.9 * used,
+        offered=None,
+        other_load=OtherLoad(waited_cpu=waited),
+    )
+    return msgspec.structs.replace(
+        point,
+        result=result,
+        workload=point.workload.with_value("process_num", processes),
+        facts={"cpu_count": PROCESSORS},
+    )
+
+
+@pytest.mark.parametrize(
+    ("waited", "processes", "used", "mb_s"),
+    [
+        # Two workers that had a processor between them and a loop beside each: twice as fast.
+        (1.0, 2, 1.0, 2000.0),
+        # One worker that waits for the disk most of its time gains what it waited, no more.
+        (0.2, 1, 0.1, 1250.0),
+        # Four workers that wait for each other alone have both processors already.
+        (2.0, 4, 2.0, 1000.0),
+        # Four beside two loops, of whose waiting half is each other's.
+        (3.0, 4, 1.0, 2000.0),
+        (0.0, 1, 1.0, 1000.0),
+        (None, 1, 1.0, 1000.0),
+    ],
+)
+def test_on_an_idle_machine_nothing_waits_and_no_processor_is_used_twice(
+    waited: float | None, processes: int, used: float, mb_s: float
+) -> None:
+    point = run_beside(waited, processes=processes, used=used)
+    assert idle_machine_mb_s(point) == pytest.approx(mb_s)
+    told = dict(measurement_rows(point)).get("idle machine")
+    assert (told is None) == (mb_s < 1050)
+    assert told is None or f"{format_rate(mb_s)}: " in told
+
+
+def test_an_open_loop_keeps_its_rate_on_an_idle_machine() -> None:
+    point = run_beside(1.0, processes=2, used=1.0)
+    offered = Offered(
+        rate_per_s=1.0,
+        due=1,
+        late_target=0,
+        late_generator=0,
+        missed=0,
+        completed_per_s=1.0,
+        shortfall_frac=0.0,
+        fell_short=None,
+    )
+    result = msgspec.structs.replace(point.result, offered=offered)
+    assert result.idle_gain(2, PROCESSORS) is None
+
+
+def test_a_survey_beside_others_says_what_its_levels_would_reach_alone() -> None:
+    """The level that waits most is told, with both rates."""
+    run = surveyed(PROFILE)
+    survey, points = run.survey, run.points
+    busy = [
+        msgspec.structs.replace(
+            point,
+            result=msgspec.structs.replace(
+                point.result,
+                foreign_cpu=1.0,
+                cpu_user=0.0,
+                cpu_system=0.5,
+                other_load=OtherLoad(waited_cpu=0.5 * point.workload.process_num),
+            ),
+        )
+        for point in points
+    ]
+    facts = {**survey.start.facts, "cpu_count": PROCESSORS}
+    start = msgspec.structs.replace(survey.start, facts=facts)
+    found = survey_findings(msgspec.structs.replace(survey, start=start), busy)
+    said = next(each for each in found if each.code == "points_foreign_load")
+    region = survey.regions[0]
+    assert said.values["level"] == region.name
+    assert said.values["idle_mb_s"] == pytest.approx(2 * region.throughput_mb_s.value)
+    assert "; on an idle machine " in str(said)

@@ -1,7 +1,8 @@
 //! What else the machine was busy with: pressure, stolen time, runnable tasks.
 
-use std::fs::read_to_string;
-use std::time::Duration;
+use std::fs::{read_dir, read_to_string};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use leadline_wire::event::measure::OtherLoad;
 
@@ -71,9 +72,47 @@ impl Load {
             io_pressure: share(before.io_wait_us, self.io_wait_us),
             memory_pressure: share(before.memory_wait_us, self.memory_wait_us),
             steal_cpu: steal.map(|(from, to)| ((to - from) / seconds).max(0.0)),
+            waited_cpu: None,
             runnable: self.runnable,
         }
     }
+}
+
+/// How long the threads of this process wait for a processor.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessorWait {
+    before_ns: Option<u64>,
+    began: Instant,
+}
+
+impl ProcessorWait {
+    /// Starts counting.
+    #[must_use]
+    pub fn start() -> Self {
+        Self { before_ns: waited_ns(), began: Instant::now() }
+    }
+
+    /// Seconds per second since, all threads together; to be asked while they are alive. None where
+    /// the kernel does not count it.
+    #[must_use]
+    pub fn per_second(&self) -> Option<f64> {
+        let seconds = self.began.elapsed().as_secs_f64();
+        let (before_ns, now_ns) = self.before_ns.zip(waited_ns())?;
+        (seconds > 0.0).then(|| now_ns.saturating_sub(before_ns) as f64 * 1e-9 / seconds)
+    }
+}
+
+/// Nanoseconds that the threads of this process, those alive now, were ready to run without
+/// running.
+fn waited_ns() -> Option<u64> {
+    run_delay_ns("/proc/self/schedstat".as_ref())?;
+    let threads = read_dir("/proc/self/task").ok()?.flatten();
+    Some(threads.filter_map(|thread| run_delay_ns(&thread.path().join("schedstat"))).sum())
+}
+
+/// The second number of a schedstat file: nanoseconds on a run queue.
+fn run_delay_ns(schedstat: &Path) -> Option<u64> {
+    read_to_string(schedstat).ok()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Microseconds in which some task waited, from a file of /proc/pressure.
@@ -107,6 +146,36 @@ mod tests {
         assert!((load.io_pressure.unwrap() - 0.25).abs() < 1e-12);
         assert!((load.steal_cpu.unwrap() - 0.25).abs() < 1e-12);
         assert_eq!(load.cpu_pressure, None, "no file, no guess");
+    }
+
+    #[test]
+    fn two_threads_on_one_processor_wait_for_each_other() {
+        let start = std::sync::Barrier::new(2);
+        let busy = || {
+            // SAFETY: a set is plain bytes, of which zero is valid; both calls get its size.
+            unsafe {
+                let mut set: libc::cpu_set_t = std::mem::zeroed();
+                libc::sched_getaffinity(0, std::mem::size_of_val(&set), &raw mut set);
+                let all = 0..libc::CPU_SETSIZE as usize;
+                let first = all.into_iter().find(|cpu| libc::CPU_ISSET(*cpu, &set)).unwrap();
+                libc::CPU_ZERO(&mut set);
+                libc::CPU_SET(first, &mut set);
+                libc::sched_setaffinity(0, std::mem::size_of_val(&set), &raw const set);
+            }
+            start.wait();
+            let began_s = crate::host::thread_cpu_s();
+            while crate::host::thread_cpu_s() < began_s + 0.1 {}
+            run_delay_ns("/proc/thread-self/schedstat".as_ref())
+        };
+        let waited_ns = std::thread::scope(|scope| {
+            let threads = [scope.spawn(busy), scope.spawn(busy)];
+            threads.map(|thread| thread.join().unwrap())
+        });
+        // Whichever ends last has waited while the other ran.
+        let told = Path::new("/proc/self/schedstat").exists();
+        assert_eq!(waited_ns[0].is_some(), told);
+        assert!(!told || waited_ns.iter().flatten().sum::<u64>() > 80_000_000, "{waited_ns:?}");
+        assert_eq!(ProcessorWait::start().per_second().is_some(), told);
     }
 
     #[test]

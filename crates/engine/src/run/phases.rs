@@ -7,6 +7,7 @@ use std::time::Duration;
 use leadline_base::clock::{Clock, ns_from_s, s_from_ns, sleep_until};
 use leadline_base::error::EngineError;
 use leadline_base::events::{Phase, Reporter};
+use leadline_base::host::load::ProcessorWait;
 use leadline_base::host::{BlockDevice, HostUse, HostWatch};
 use leadline_wire::event::measure::{Offered, Placed, Slice};
 use leadline_wire::job::measure::Limits;
@@ -172,6 +173,7 @@ impl<'a> Conductor<'a> {
         let from_the_start = self.setting.limits.operations_max.is_some();
         let warmed = from_the_start || self.follow(reporter, Decision::Measure);
         let watch = HostWatch::start(self.setting.device.clone());
+        let waiting = ProcessorWait::start();
         let opened_ns = self.signals.open_window();
         self.last = self.sample();
         if let Some(backlog) = &mut self.backlog {
@@ -183,8 +185,10 @@ impl<'a> Conductor<'a> {
             self.controller.force_measure();
             self.follow(reporter, Decision::Stop);
         }
+        let waited_cpu = waiting.per_second();
         let closed_ns = self.signals.close();
-        let host = watch.finish();
+        let mut host = watch.finish();
+        host.other_load.waited_cpu = waited_cpu;
         if !warmed && !self.signals.lost() {
             return Err(EngineError::target(
                 "the time limit ended during warm-up, nothing was measured; raise total_s_max or \

@@ -460,6 +460,9 @@ pub struct OtherLoad {
     pub memory_pressure: Option<f64>,
     /// Processor seconds per second that the hypervisor gave to others.
     pub steal_cpu: Option<f64>,
+    /// Seconds per second that threads of the engine were ready to run and had no processor, all
+    /// of them together (schedstat); other engine threads may have had it.
+    pub waited_cpu: Option<f64>,
     /// Runnable tasks when the window closed, the workers included.
     pub runnable: Option<u64>,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leadline.record import EngineResult, LatencyUs, Measurement, Offered, OperationSummary
+from leadline.record import (
+    EngineResult,
+    LatencyUs,
+    Measurement,
+    Offered,
+    OperationSummary,
+    Workload,
+)
 from leadline.record.measurement import MEASUREMENT, Measured
 from leadline.record.result import NUMBERS
 from leadline.record.survey import SURVEY
@@ -378,6 +386,7 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
         ("generator", format_generator(result)),
         ("placement", format_placement(result)),
         ("processor", _processor(result)),
+        ("idle machine", format_idle(point)),
         ("other load", format_other_load(result)),
         ("precondition", format_precondition(result)),
         ("written", format_written(written.layout, written.precondition, written.workload)),
@@ -406,10 +415,43 @@ def _offered(point: Measurement) -> str | None:
 
 
 def _processor(result: EngineResult) -> str:
-    return (
-        f"{format_percent(result.cpu_user)} user, {format_percent(result.cpu_system)} system; "
-        f"{format_percent(result.io_share)} of the time inside I/O calls"
-    )
+    used, done = result.cpu_user + result.cpu_system, result.iops.value
+    said = [f"{format_percent(result.cpu_user)} user, {format_percent(result.cpu_system)} system"]
+    if used > 0 and done > 0:
+        said.append(f"{format_seconds(used / done)} a request")
+    return f"{'; '.join(said)}; {format_percent(result.io_share)} of the time inside I/O calls"
+
+
+IDLE_GAIN_TOLD = 1.05
+"""A machine on which a workload would be less than so many times as fast is as good as idle."""
+
+
+def idle_gain_at(
+    workload: Workload, points: Sequence[Measurement], processors: float | None
+) -> float:
+    """How many times as fast a workload would be on an idle machine, by its median reading."""
+    gains = [
+        gain
+        for point in points
+        if processors and point.workload == workload
+        if (gain := point.result.idle_gain(workload.process_num, processors)) is not None
+    ]
+    return statistics.median(gains) if gains else 1.0
+
+
+def idle_machine_mb_s(point: Measurement) -> float:
+    """Throughput if no other program had used a processor, in MB/s; as it was where none did."""
+    gain = idle_gain_at(point.workload, [point], point.facts.get("cpu_count"))
+    return gain * point.result.throughput_mb_s.value
+
+
+def format_idle(point: Measurement) -> str | None:
+    """Say how fast it would be on an idle machine, where that is faster."""
+    rate = idle_machine_mb_s(point)
+    if rate < IDLE_GAIN_TOLD * point.result.throughput_mb_s.value:
+        return None
+    waited = (point.result.other_load.waited_cpu or 0.0) / point.workload.process_num
+    return f"{format_rate(rate)}: {format_percent(waited)} of the time went by waiting for a CPU"
 
 
 def _steadiness(result: EngineResult) -> str:
@@ -447,6 +489,7 @@ def measurement_document(
         "offered": result.offered,
         "cpu_user": result.cpu_user,
         "cpu_system": result.cpu_system,
+        "idle_machine_mb_s": idle_machine_mb_s(point),
         "cached_share": result.cached_share,
         "provenance": result.provenance,
         "levels": result.levels,

@@ -43,6 +43,7 @@ from leadline.stats import (
     reading_interval,
 )
 from leadline.studies.hit_ratio import throughput
+from leadline.studies.measurement.text import IDLE_GAIN_TOLD, idle_gain_at
 from leadline.studies.survey.boundaries import SurveyReadings
 from leadline.studies.survey.middle import RegionBounds
 from leadline.units import format_bytes, format_percent, format_seconds
@@ -197,7 +198,7 @@ def survey_findings(
         _stalls(points),
         _lengthened(survey, points),
         _unsettled(survey),
-        _foreign_load(points),
+        _foreign_load(survey, points),
         _no_boundary(survey),
         *survey.start.findings,
         *_of_the_engine(points),
@@ -305,12 +306,22 @@ def _unsettled(survey: Survey) -> Finding | None:
     return Finding.of("search_unsettled" if survey.start.focal_mode == "75%" else "focal_unsettled")
 
 
-def _foreign_load(points: Sequence[Measurement]) -> Finding | None:
+def _foreign_load(survey: Survey, points: Sequence[Measurement]) -> Finding | None:
     busy = sum((p.result.foreign_cpu or 0.0) > FOREIGN_CPU_MAX for p in points)
     if not busy:
         return None
-    counts = {"busy": busy, "points": len(points)}
-    return Finding.of("points_foreign_load", foreign_frac=FOREIGN_CPU_MAX, **counts)
+    values: dict[str, int | float | str] = {"busy": busy, "points": len(points)}
+    processors = survey.start.facts.get("cpu_count")
+    idle = {r.name: idle_gain_at(r.focal, points, processors) for r in survey.regions}
+    slowed = max(survey.regions, key=lambda region: idle[region.name], default=None)
+    if slowed is not None and idle[slowed.name] >= IDLE_GAIN_TOLD:
+        rate = slowed.throughput_mb_s.value
+        values |= {
+            "level": slowed.name,
+            "measured_mb_s": rate,
+            "idle_mb_s": idle[slowed.name] * rate,
+        }
+    return Finding.of("points_foreign_load", foreign_frac=FOREIGN_CPU_MAX, **values)
 
 
 def _no_boundary(survey: Survey) -> Finding | None:
