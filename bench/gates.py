@@ -1,11 +1,12 @@
 """Gates of `leadline compare --measure`: how often they fail for nothing, and find a throttle.
 
-    .venv/bin/python bench/gates.py --folder DIR --keep DIR [--itself 30] [--throttled 6] [--save]
+    .venv/bin/python bench/gates.py --folder DIR --keep DIR [--itself 30] [--throttled 6]
+        [--passes 30] [--save]
 
 Two ext4 file systems on one disk, made alike, are measured interleaved with `--fail-if slower=5%`:
 one workload a gate, the five of `six_systems` in turn, every second gate beside a loop that takes a
 processor. Then the second one's reads are throttled to 90% of the first's rate in the calm gates of
-that workload, and a verdict is asked for with 30 passes. Each gate's document is kept and not
+that workload, and a verdict is asked for with so many passes. Each gate's document is kept and not
 measured again. Needs root, as `bench/six_systems.py`; an hour, on a machine that does nothing else.
 """
 
@@ -36,7 +37,6 @@ FAILED = 4
 READS = (2, 3)
 """Workloads that only read: what is throttled."""
 THROTTLED_TO = 0.9
-PASSES = 30
 MINUTES_MOST = 10.0
 COLUMNS = (
     Column("what", "gate"),
@@ -110,7 +110,7 @@ def asked_of(folder: Path, asked: argparse.Namespace) -> Iterator[Row]:
             rates = [s["pair"]["a_mb_s"]["value"] for s in calm if s["number"] % 5 == of]
             path = asked.keep / f"throttled-{number}.json"
             with throttled([points["other"]], THROTTLED_TO * statistics.median(rates)):
-                found.append(gate(store, path, WORKLOADS[of], "--passes", str(PASSES)))
+                found.append(gate(store, path, WORKLOADS[of], "--passes", str(asked.passes)))
         if found:
             yield row_of("throttled to 90%, reads", found, slower=True)
 
@@ -122,6 +122,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--itself", type=int, default=30)
     parser.add_argument("--throttled", type=int, default=6)
+    parser.add_argument("--passes", type=int, default=30, help="of a throttled gate")
     add_save_option(parser, "gates")
     asked = parser.parse_args()
     in_own_namespace()
