@@ -6,9 +6,11 @@
 `same`: each program runs in a memory cgroup and is watched; what it does is then run by `leadline
 measure --application` in a cgroup of the same size, in turns, one pair after the other, each
 beginning with nothing in the page cache. Compared is the time that one request takes: reads,
-writes and syncs; metadata calls are not run and not counted. Beside it stands CP94's own way: the
-same with one row of five parameters. Repeatability is the program's own: the standard deviation of
-one run.
+writes and syncs; metadata calls are not run and not counted. Beside it stand the program's trace
+made again, as fast as it goes and at its own times (`leadline measure --replay`): what lies between
+the program and that is lost by the capture, what lies between that and the streams by the
+description. And CP94's own way: the same with one row of five parameters. Repeatability is the
+program's own: the standard deviation of one run.
 
 `predicted`: described once, at one memory; surveyed at three others, without syncs and with them;
 predicted there, and run there by itself, watched, three times. Compulsory misses count as misses on
@@ -55,6 +57,7 @@ PHASE_SHARE_LEAST = 0.02
 """Of the time in I/O, from which a phase is run."""
 GOALS = {"sort": 0.06, "sqlite-rollback": 0.10, "sqlite-wal": 0.10, "pgbench": 0.10}
 WORST = 0.20
+REPLAYED = {"least": 0.92, "most": 1.08}
 SYNC = "fsync=4"
 """Of the surveys for programs that sync."""
 APP_RUNS = 3
@@ -63,6 +66,8 @@ SAME_COLUMNS = (
     Column("what", "program"),
     Column("in_io", "time in I/O", ("{value:.0f}%",)),
     Column("us", "us a request", ("{value:.1f}",)),
+    Column("times", "replay at its times over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
+    Column("fast", "replay as fast as it goes over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
     Column("ratio", "its streams over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
     Column("five", "five parameters over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
     Column("sd", "one run's spread", ("{value:.1f}%",)),
@@ -100,13 +105,19 @@ class Workplace:
     store: Path
     beside: Path
 
+    @property
+    def trace(self) -> Path:
+        """What was seen of the program when it was watched last."""
+        return self.folder / "trace"
+
     def watch(self, cap_mib: int, name: str) -> dict[str, Any]:
         """Run the program watched in so much memory; return its description."""
         data = self.folder / "data"
         self.program.ready(data)
         with memory_cgroup(cap_mib << 20) as group:
             script = f"echo $$ > {group.path}/cgroup.procs; cd {data} && {self.program.script}"
-            words = ["characterize", "--name", name, "--", "sh", "-c", script]
+            kept = ["--keep-trace", str(self.trace), "--force"]
+            words = ["characterize", "--name", name, *kept, "--", "sh", "-c", script]
             done = subprocess.run(
                 [LEADLINE, words[0], "--json", *words[1:]],
                 capture_output=True,
@@ -187,6 +198,14 @@ class Pairs:
     app_us: list[float] = field(default_factory=list)
     streams_us: list[float] = field(default_factory=list)
     five_us: list[float] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    fast: list[float] = field(default_factory=list)
+
+
+def replay_ratio(place: Workplace, cap: int, *pace: str) -> float:
+    """Make the last trace again; return the time of its requests over that in the trace."""
+    found = place.measure(cap, "--replay", str(place.trace), *pace)["replay"]
+    return float(found["here_s"] / sum(found["took_s"]))
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> tuple[float, float, float]:
@@ -197,6 +216,11 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> tuple[float, float, 
         return math.exp(middle), math.nan, math.nan
     half = student_t(logs.size - 1, 0.95) * float(logs.std(ddof=1)) / math.sqrt(logs.size)
     return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+
+
+def alone(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """Return the geometric mean of ratios with its 95% interval."""
+    return ratio(ratios, [1.0] * len(ratios))
 
 
 def pairs_of(place: Workplace, asked: argparse.Namespace) -> Pairs:
@@ -210,9 +234,12 @@ def pairs_of(place: Workplace, asked: argparse.Namespace) -> Pairs:
         found.five_us.append(five_us(place, found.described, cap, asked.seconds))
         if pair % 2 == 1:
             found.app_us.append(request_us(phases_that_count(place.watch(cap, "again"))))
+        found.times.append(replay_ratio(place, cap, "--at-times"))
+        found.fast.append(replay_ratio(place, cap))
         print(
-            f"  {place.program.name}: {found.app_us[-1]:.1f} us, its streams "
-            f"{found.streams_us[-1]:.1f}, five parameters {found.five_us[-1]:.1f}",
+            f"  {place.program.name}: {found.app_us[-1]:.1f} us, replays x{found.times[-1]:.2f} "
+            f"and x{found.fast[-1]:.2f}, its streams {found.streams_us[-1]:.1f}, five parameters "
+            f"{found.five_us[-1]:.1f}",
             flush=True,
         )
     return found
@@ -230,6 +257,8 @@ def same_row(program: Program, found: Pairs) -> Row:
             "what": program.name,
             "in_io": Cell(100.0 * found.described["in_io"], unit=" %"),
             "us": Cell(float(np.exp(np.mean(np.log(found.app_us))))),
+            "times": Cell(*alone(found.times), len(found.times)).aiming(REPLAYED),
+            "fast": Cell(*alone(found.fast), len(found.fast)).aiming(REPLAYED),
             "ratio": cell.aiming({"least": 1 - goal, "most": 1 + goal}),
             "five": Cell(*ratio(found.five_us, found.app_us), len(found.app_us)),
             "sd": Cell(100.0 * spread, unit=" %"),

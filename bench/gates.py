@@ -5,9 +5,10 @@
 
 Two ext4 file systems on one disk, made alike, are measured interleaved with `--fail-if slower=5%`:
 one workload a gate, the five of `six_systems` in turn, every second gate beside a loop that takes a
-processor. Then the second one's reads are throttled to 90% of the first's rate in the calm gates of
-that workload, and a verdict is asked for with so many passes. Each gate's document is kept and not
-measured again. Needs root, as `bench/six_systems.py`; an hour, on a machine that does nothing else.
+processor. Then the second one's reads are throttled to 90% of the first's rate, which a gate just
+before has told, and a verdict is asked for with so many passes. Each gate's document is kept and
+not measured again. Needs root, as `bench/six_systems.py`; an hour, on a machine that does nothing
+else.
 """
 
 from __future__ import annotations
@@ -101,15 +102,17 @@ def asked_of(folder: Path, asked: argparse.Namespace) -> Iterator[Row]:
             with beside(busy=loaded):
                 path = asked.keep / f"itself-{number}.json"
                 said = gate(store, path, WORKLOADS[number % len(WORKLOADS)])
-            (busy if loaded else calm).append(said | {"number": number})
-        yield row_of("itself, calm", calm, slower=False)
-        yield row_of("itself, beside a busy loop", busy, slower=False)
+            (busy if loaded else calm).append(said)
+        for what, gates in (("itself, calm", calm), ("itself, beside a busy loop", busy)):
+            if gates:
+                yield row_of(what, gates, slower=False)
         found = list[dict[str, Any]]()
         for number in range(asked.throttled):
             of = READS[number % len(READS)]
-            rates = [s["pair"]["a_mb_s"]["value"] for s in calm if s["number"] % 5 == of]
+            # What the disk does just now: an hour ago it may have been twice as fast.
+            before = gate(store, asked.keep / f"before-{number}.json", WORKLOADS[of])
             path = asked.keep / f"throttled-{number}.json"
-            with throttled([points["other"]], THROTTLED_TO * statistics.median(rates)):
+            with throttled([points["other"]], THROTTLED_TO * before["pair"]["a_mb_s"]["value"]):
                 found.append(gate(store, path, WORKLOADS[of], "--passes", str(asked.passes)))
         if found:
             yield row_of("throttled to 90%, reads", found, slower=True)

@@ -204,6 +204,22 @@ def run_unwatched(
 
     """
 
+def replay_steps(descriptor: int, to: int, progress: Callable[[int], object]) -> str:
+    """Read a trace for a replay, and write its steps to the descriptor `to`.
+
+    Args:
+        descriptor: of a file.
+        to: of a file, which is written from its beginning.
+        progress: told the bytes so far; what it raises ends the reading.
+
+    Returns:
+        What the steps are of, as JSON (crates/trace/src/replay.rs).
+
+    Raises:
+        ValueError: why it is not taken, in a sentence.
+
+    """
+
 class TraceRead:
     """A trace that has been read; what it answers is JSON (crates/trace/src/trace.rs)."""
 

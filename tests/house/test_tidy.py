@@ -52,7 +52,7 @@ CRATES = {
     "stats": set[str](),
     "base": {"wire"},
     "sim": {"base", "wire"},
-    "trace": {"sim"},
+    "trace": {"base", "sim"},
     "capture": {"base", "trace"},
     "engine": {"base", "sim", "wire"},
     "kernels": {"base", "wire"},

@@ -122,6 +122,30 @@ def test_a_slow_point_is_chosen_only_when_it_is_worth_its_seconds(
     assert count[0] < count[1], count
 
 
+def test_more_points_go_to_the_level_whose_readings_scatter(
+    learned: SimulatedSurvey, before: tuple[JointModel, list[Measurement], Box]
+) -> None:
+    """A level whose readings differ by half is known worse, and learning is what is left for it."""
+    model, points, box = before
+    boundary = math.exp(model.sample.boundaries[0].ln_bytes)
+
+    def chosen_beyond(*, noisy_beyond: bool) -> int:
+        random = np.random.default_rng(3)
+        scattered = []
+        for point in points:
+            noisy = (point.workload.unique_bytes > boundary) == noisy_beyond
+            rate = point.result.throughput_mb_s
+            rate = msgspec.structs.replace(
+                rate, value=rate.value * math.exp(0.4 * noisy * random.normal())
+            )
+            result = msgspec.structs.replace(point.result, throughput_mb_s=rate)
+            scattered.append(msgspec.structs.replace(point, result=result))
+        noisy_model = fit_joint(sample_of(scattered, learned.survey.boundaries))
+        return sum(w.unique_bytes > boundary for w in next_points(noisy_model, points, box, 24, 5))
+
+    assert chosen_beyond(noisy_beyond=True) > chosen_beyond(noisy_beyond=False)
+
+
 @pytest.mark.long
 def test_learning_ends_when_predictions_are_as_good_as_a_run() -> None:
     learned = surveyed(PROFILE, learn_frac=0.6, accuracy=0.04)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from capture_arena import LOOP, PYTHON, READS, Arena, exact, started, wait_for_reads
+from capture_arena import LOOP, PYTHON, READS, Arena, exact, is_watched, started, wait_for_reads
 
 from command import LEADLINE
 
@@ -308,3 +308,74 @@ def test_calls_of_32_bits_are_counted(arena: Arena) -> None:
     (arena.folder / "data").unlink()
     answer = arena.described("--way", arena.way, "--", *plain)
     assert answer["capture"]["calls_of_32_bits"] == 50
+
+
+BURST = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 1 << 20)
+def read(times):
+    for number in range(times):
+        os.pread(fd, 512, number % 256 * 4096)
+print('ready', flush=True)
+for line in sys.stdin:
+    read(int(line))
+    print('done', flush=True)
+"""
+
+
+def test_calls_for_which_there_was_no_room_are_told_and_not_predicted_from() -> None:
+    """The watcher stands still while a program makes more calls than the kernel keeps for it."""
+    if os.geteuid() != 0:
+        pytest.skip("programs of BPF are for root")
+    with tempfile.TemporaryDirectory(prefix="leadline-lost-") as text:
+        arena = Arena(Path(text), "bpf")
+        program = arena.run(*PYTHON, "-c", BURST, "data", stdin=subprocess.PIPE)
+        assert program.stdin is not None
+        assert program.stdout is not None
+
+        def read(times: int) -> None:
+            print(times, file=program.stdin, flush=True)
+            assert program.stdout is not None
+            assert program.stdout.readline() == "done\n"
+
+        with program:
+            assert program.stdout.readline() == "ready\n"
+            words = ("--json", "--way", "bpf", "--pid", str(program.pid))
+            with arena.run(LEADLINE, "characterize", *words) as watching:
+                while not is_watched(watching.pid, program.pid, "bpf"):
+                    if watching.poll() is not None:
+                        assert watching.stderr is not None
+                        pytest.skip(f"no BPF here: {watching.stderr.read()}")
+                    time.sleep(0.02)
+                read(2_000)
+                watching.send_signal(signal.SIGSTOP)
+                read(600_000)
+                watching.send_signal(signal.SIGCONT)
+                watching.send_signal(signal.SIGINT)
+                said, error = watching.communicate(timeout=60)
+            program.kill()
+    answer = json.loads(said)
+    assert watching.returncode == 3, error
+    assert answer["capture"]["lost"] > 1_000
+    assert "calls_lost" in [each["code"] for each in answer["findings"]]
+    assert answer["predictable"] is False
+
+
+def test_a_program_that_maps_its_data_is_told_of() -> None:
+    """What it reads by touching memory is no request, and more than those move."""
+    if os.geteuid() != 0:
+        pytest.skip("programs of BPF are for root")
+    maps = (
+        READS + "import mmap\nwhole = mmap.mmap(os.open('mapped', os.O_RDONLY), 0, prot=1)\n"
+        "assert sum(whole[::4096]) == 0\n"
+    )
+    with tempfile.TemporaryDirectory(prefix="leadline-mapped-") as text:
+        arena = Arena(Path(text), "bpf")
+        (arena.folder / "mapped").write_bytes(bytes(32 << 20))
+        answer = arena.described("--way", "bpf", "--", *PYTHON, "-c", maps, "data")
+    if answer["capture"]["mapped_bytes"] is None:
+        pytest.skip("this kernel does not tell what mappings use")
+    # The kernel maps neighbours of a touched page with it: no more than there is, and most of it.
+    assert 16 << 20 < answer["capture"]["mapped_bytes"] <= 32 << 20
+    assert "mapped" in [each["code"] for each in answer["findings"]]

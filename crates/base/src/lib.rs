@@ -19,6 +19,7 @@ pub mod histogram;
 pub mod host;
 pub mod line;
 pub mod normal;
+pub mod replay;
 pub mod request;
 pub mod ring;
 pub mod space;

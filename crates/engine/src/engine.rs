@@ -15,7 +15,7 @@ use crate::load::{nfs as nfs_load, simulated};
 use crate::target::directory::Directory;
 use crate::target::nfs::NfsExport;
 use crate::target::null::Null;
-use crate::target::{ask, site, virtual_time};
+use crate::target::{ask, replay, site, virtual_time};
 
 /// Runs one job and hands every event to `emit`, one JSON document without line end each; the last
 /// is `result`, `answer` or `error`.
@@ -39,6 +39,7 @@ pub fn run(job: &Job, reporter: &mut Reporter) {
 
 fn measure(job: &MeasureJob, reporter: &mut Reporter) -> Result<MeasureResult, EngineError> {
     match &job.target {
+        Target::Directory { path } if job.replay.is_some() => replay::run(job, path, reporter),
         Target::Directory { path } => site::measure(
             job,
             |deadline_ns, reporter| Directory::lay_out(job, path, deadline_ns, reporter),

@@ -36,7 +36,7 @@ mod _engine {
     #[pymodule_export]
     use crate::rank::{Rank, merge_ranks};
     #[pymodule_export]
-    use crate::trace::TraceRead;
+    use crate::trace::{TraceRead, replay_steps};
 
     /// How the engine was built; a debug build measures itself.
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! A trace of an application, as Python sees it: read once, then asked.
 
-use std::fs::File;
-use std::io::{Error, ErrorKind, Read};
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Error, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, PoisonError};
 
@@ -19,25 +19,7 @@ impl TraceRead {
     /// Reads what a descriptor is open for; `progress` is told the bytes, and may end it by raising.
     #[new]
     fn new(py: Python<'_>, descriptor: u32, progress: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let told = progress.clone().unbind();
-        let raised = Mutex::new(None);
-        let read = py.detach(|| {
-            // By the name that the kernel has for it: the descriptor itself stays Python's.
-            let input = File::open(format!("/proc/self/fd/{descriptor}"))
-                .map_err(|error| Refused(format!("it cannot be read: {error}")))?;
-            Trace::read(Interruptible { input, raised: &raised }, &mut |bytes| {
-                let going_on = Python::attach(|py| told.call1(py, (bytes,)).map(|_| ()));
-                going_on.map_err(|error| {
-                    keep(&raised, error);
-                    Refused(String::new())
-                })
-            })
-        });
-        match (read, raised.into_inner().unwrap_or_else(PoisonError::into_inner)) {
-            (_, Some(error)) => Err(error),
-            (Err(refused), None) => Err(PyValueError::new_err(refused.0)),
-            (Ok(trace), None) => Ok(Self(trace)),
-        }
+        interruptibly(py, descriptor, progress, |input, told| Trace::read(input, told)).map(Self)
     }
 
     /// What is known of the whole, as JSON.
@@ -61,6 +43,59 @@ impl TraceRead {
             return Err(PyValueError::new_err("sizes of caches have to ascend"));
         }
         json_of(&py.detach(|| self.0.misses(&pages)))
+    }
+}
+
+/// Reads a trace for a replay, and writes its steps to a descriptor; returns what they are of, as
+/// JSON.
+#[pyfunction]
+pub fn replay_steps(
+    py: Python<'_>,
+    descriptor: u32,
+    to: u32,
+    progress: &Bound<'_, PyAny>,
+) -> PyResult<String> {
+    let (steps, found) = interruptibly(py, descriptor, progress, |input, told| {
+        leadline_trace::steps_of(input, told)
+    })?;
+    let file = OpenOptions::new().write(true).open(format!("/proc/self/fd/{to}"))?;
+    py.detach(|| {
+        let mut whole = BufWriter::new(file);
+        steps.write(&mut whole)?;
+        whole.flush()
+    })?;
+    json_of(&found)
+}
+
+/// Reads what a descriptor is open for; `progress` is told the bytes, and may end it by raising.
+fn interruptibly<T: Send>(
+    py: Python<'_>,
+    descriptor: u32,
+    progress: &Bound<'_, PyAny>,
+    read: impl Send
+    + FnOnce(
+        Interruptible<'_>,
+        &mut dyn FnMut(u64) -> Result<(), Refused>,
+    ) -> Result<T, Refused>,
+) -> PyResult<T> {
+    let told = progress.clone().unbind();
+    let raised = Mutex::new(None);
+    let found = py.detach(|| {
+        // By the name that the kernel has for it: the descriptor itself stays Python's.
+        let input = File::open(format!("/proc/self/fd/{descriptor}"))
+            .map_err(|error| Refused(format!("it cannot be read: {error}")))?;
+        read(Interruptible { input, raised: &raised }, &mut |bytes| {
+            let going_on = Python::attach(|py| told.call1(py, (bytes,)).map(|_| ()));
+            going_on.map_err(|error| {
+                keep(&raised, error);
+                Refused(String::new())
+            })
+        })
+    });
+    match (found, raised.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+        (_, Some(error)) => Err(error),
+        (Err(refused), None) => Err(PyValueError::new_err(refused.0)),
+        (Ok(found), None) => Ok(found),
     }
 }
 

@@ -19,6 +19,7 @@ mod names;
 mod order;
 mod readers;
 mod record;
+mod replay;
 mod source;
 mod trace;
 
@@ -30,4 +31,5 @@ pub use live::Live;
 pub use misses::{Misses, Point, misses_at};
 pub use readers::capture::{FIRST_LINE, line_of};
 pub use record::{CALLS, Deed, NO_FILE, Record, Refused, Sink, UNKNOWN, call_named};
+pub use replay::{Replayed, steps_of};
 pub use trace::{About, Part, Trace};

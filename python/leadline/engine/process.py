@@ -28,6 +28,7 @@ from leadline.record.job import (
     LoadAsked,
     MeasureJob,
     NullTarget,
+    ReplayAsked,
     kind_of,
 )
 from leadline.record.jobs.streams import StreamAsked
@@ -136,6 +137,7 @@ class ProcessEngine:
         precondition_bytes_max: int | None = None,
         on_event: OnEvent | None = None,
         streams: Sequence[StreamAsked] = (),
+        replay: ReplayAsked | None = None,
         load: LoadAsked | None = None,
     ) -> EngineResult:
         """Run one workload in the child, which is started when there is none."""
@@ -163,6 +165,7 @@ class ProcessEngine:
             if self._ceiling
             else None,
             streams=streams,
+            replay=replay,
             load=load,
         )
         return self._counted(job, on_event)

@@ -146,6 +146,14 @@ class Precondition(msgspec.Struct, frozen=True):
     bytes_max: int
 
 
+class ReplayAsked(msgspec.Struct, frozen=True):
+    """A trace that is made again."""
+
+    path: str
+    """The file with its steps (crates/base/src/replay.rs)."""
+    at_times: bool
+
+
 class LoadAsked(msgspec.Struct, frozen=True, kw_only=True):
     """Asks an open loop for what a trial of the workbench keeps of it."""
 
@@ -170,6 +178,8 @@ class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
     ceiling_iops: float | UnsetType = UNSET
     streams: tuple[StreamAsked, ...] | UnsetType = UNSET
     """In place of the workload's sizes, places and shares."""
+    replay: ReplayAsked | UnsetType = UNSET
+    """In place of all of the workload."""
     load: LoadAsked | UnsetType = UNSET
 
     @classmethod
@@ -186,6 +196,7 @@ class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
         precondition_bytes_max: int | None = None,
         ceiling_iops: float | None = None,
         streams: Sequence[StreamAsked] = (),
+        replay: ReplayAsked | None = None,
         load: LoadAsked | None = None,
     ) -> MeasureJob:
         """Return the job."""
@@ -203,6 +214,7 @@ class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
             else Precondition(precondition_bytes_max),
             ceiling_iops=UNSET if ceiling_iops is None else ceiling_iops,
             streams=tuple(streams) or UNSET,
+            replay=UNSET if replay is None else replay,
             load=UNSET if load is None else load,
         )
 

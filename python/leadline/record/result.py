@@ -270,6 +270,8 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     latency_us: LatencyUs
     read: OperationSummary
     write: OperationSummary
+    sync: OperationSummary | None = None
+    """Waits of a replay until what was written is on the device."""
     wall_s: Annotated[float, SUM]
     """Length of the measured window."""
     total_s: Annotated[float, SUM]

@@ -1,5 +1,5 @@
-//! The single file `data.bin` of the run directory: really written, never a hole, and incompressible
-//! where no content is asked for.
+//! A file of the run directory, `data.bin` or one of a replay: really written, never a hole, and
+//! incompressible where no content is asked for.
 //!
 //! Blocks that were only reserved are answered by the file system without the disk (measured: 1.2 M
 //! against 19 k reads per second), so every byte is written once, with direct I/O where the file
@@ -28,7 +28,7 @@ const BLOCK_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub struct DataFile {
     directory: Directory,
-    path: PathBuf,
+    name: String,
     file: File,
     content: Option<Content>,
 }
@@ -40,18 +40,28 @@ impl DataFile {
     /// `Target` when the directory is missing or closed to us, or when something that we did not
     /// make has that name.
     pub fn open(directory: &str) -> Result<Self, EngineError> {
-        let path = Path::new(directory).join(DATA_FILE_NAME);
-        let opened = Directory::own(Path::new(directory)).and_then(|directory| {
-            let file = match directory.make(DATA_FILE_NAME) {
-                Err(error) if error.kind() == IoErrorKind::AlreadyExists => {
-                    directory.open(DATA_FILE_NAME, Way::WRITE)?
-                }
-                made => made?,
-            };
-            Ok((directory, file))
-        });
-        let (directory, file) = opened.map_err(|error| refused(&path, &error))?;
-        Ok(Self { directory, path, file, content: None })
+        let opened = Directory::own(Path::new(directory));
+        let path = || Path::new(directory).join(DATA_FILE_NAME);
+        Self::in_directory(&opened.map_err(|error| refused(&path(), &error))?, DATA_FILE_NAME)
+    }
+
+    /// The same with another name in an open directory.
+    ///
+    /// # Errors
+    /// `Target` as above.
+    pub fn in_directory(directory: &Directory, name: &str) -> Result<Self, EngineError> {
+        let file = match directory.make(name) {
+            Err(error) if error.kind() == IoErrorKind::AlreadyExists => {
+                directory.open(name, Way::WRITE)
+            }
+            made => made,
+        };
+        let file = file.map_err(|error| refused(&directory.path().join(name), &error))?;
+        Ok(Self { directory: directory.clone(), name: name.to_owned(), file, content: None })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join(&self.name)
     }
 
     /// What is laid out and written from now on is of this content.
@@ -69,15 +79,15 @@ impl DataFile {
             if direct && error.raw_os_error() == Some(libc::EINVAL) {
                 return EngineError::target(format!(
                     "{} lies on a file system without direct I/O; measure it without --direct",
-                    self.path.display()
+                    self.path().display()
                 ));
             }
-            refused(&self.path, &error)
+            refused(&self.path(), &error)
         })
     }
 
     fn again(&self, way: Way) -> Result<File, Error> {
-        self.directory.open_again(DATA_FILE_NAME, way, &self.file)
+        self.directory.open_again(&self.name, way, &self.file)
     }
 
     /// Buffers from which requests write it: [`buffer::for_requests`].
@@ -122,7 +132,7 @@ impl DataFile {
         self.file
             .metadata()
             .map(|facts| facts.len())
-            .map_err(|error| EngineError::io(format!("{}: {error}", self.path.display())))
+            .map_err(|error| EngineError::io(format!("{}: {error}", self.path().display())))
     }
 
     /// The smallest direct transfer in bytes: what `statx` says, or 4096 where it does not.
@@ -171,6 +181,33 @@ impl DataFile {
         outcome.map(|()| to - from)
     }
 
+    /// Makes it exactly so long: what is missing is written, what is too much is cut off. Returns the
+    /// bytes written; those of a short file are still in the page cache.
+    ///
+    /// # Errors
+    /// `Target` when space or time runs out.
+    pub fn become_long(&self, length_bytes: u64, deadline_ns: u64) -> Result<u64, EngineError> {
+        let before = self.length_bytes()?;
+        let written = if before >= length_bytes {
+            0
+        } else if length_bytes > CHUNK_BYTES {
+            self.extend(length_bytes, deadline_ns, &mut |_| {})?
+        } else {
+            let mut buffers = self.buffers(1, length_bytes, length_bytes)?;
+            let Some(chunk) = buffers.first_mut() else {
+                return Err(EngineError::fault("no buffer to lay out with"));
+            };
+            let bytes = &mut chunk.as_mut_slice()[..length_bytes as usize];
+            buffer::fill_layout(bytes, 0, self.content);
+            let written = self.file.write_all_at(bytes, 0);
+            written.map_err(|error| self.unwritten(&error, 0, length_bytes))?;
+            length_bytes
+        };
+        let cut = self.file.set_len(length_bytes);
+        cut.map_err(|error| self.unwritten(&error, length_bytes, length_bytes))?;
+        Ok(written)
+    }
+
     fn write_blocks(
         &self,
         from: u64,
@@ -213,7 +250,7 @@ impl DataFile {
         };
         EngineError::target(format!(
             "laying out {} failed at {} of {} MiB: {error}; {advice}",
-            self.path.display(),
+            self.path().display(),
             at >> 20,
             to >> 20
         ))

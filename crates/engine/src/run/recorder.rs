@@ -51,6 +51,8 @@ pub struct Tally {
     pub read: KindTally,
     /// Writes.
     pub write: KindTally,
+    /// Waits of a replay until what was written is on the device.
+    pub sync: KindTally,
     /// Requests that started where the worker's previous one ended.
     pub sequential: u64,
     /// Sum of squares of request lengths, in bytes squared.
@@ -364,7 +366,11 @@ impl Tally {
 
     /// Adds another worker's counts.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in [(&mut self.read, &other.read), (&mut self.write, &other.write)] {
+        for (mine, theirs) in [
+            (&mut self.read, &other.read),
+            (&mut self.write, &other.write),
+            (&mut self.sync, &other.sync),
+        ] {
             mine.bytes += theirs.bytes;
             mine.latency.merge(&theirs.latency);
         }
@@ -415,7 +421,10 @@ impl Tally {
     pub fn waiting_ns(&self) -> f64 {
         let total = match &self.open {
             Some(open) => open.submitted_to_completed.sum_ns() as f64,
-            None => self.read.latency.sum_ns() as f64 + self.write.latency.sum_ns() as f64,
+            None => {
+                let kinds = [&self.read, &self.write, &self.sync];
+                kinds.map(|kind| kind.latency.sum_ns() as f64).iter().sum()
+            }
         };
         (total + self.edge_ns as f64).max(0.0)
     }

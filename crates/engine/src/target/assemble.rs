@@ -136,6 +136,7 @@ pub fn assemble(mut run: Finished) -> Result<MeasureResult, EngineError> {
         latency_us: latency_us(felt),
         read: operations_of(tally.read.bytes, &tally.read.latency),
         write: operations_of(tally.write.bytes, &tally.write.latency),
+        sync: (tally.sync.latency.count() > 0).then(|| operations_of(0, &tally.sync.latency)),
         wall_s: run.wall_s,
         total_s: run.total_s,
         prepare_s: run.prepare_s,
@@ -269,6 +270,7 @@ fn told(run: &mut Finished, half_width_frac: Option<f64>) {
                 .with("accuracy_frac", limits.accuracy)
                 .with("wall_s", run.wall_s),
         ),
+        None if run.job.replay.is_some() => {}
         None => run.findings.push(Finding::new(Code::NoInterval)),
     }
     if let Some(generator) = generator(run.job, run.tally.operations() as f64 / run.wall_s)
@@ -318,7 +320,11 @@ fn written(run: &Finished) -> WrittenBytes {
 
 /// What the mean over the window hides, each with what is said of it. `response_s` is the usual response
 /// time.
+/// A replay has the rates and the pauses of its trace.
 fn disturbances(run: &mut Finished, response_s: f64) -> (Vec<Level>, Vec<Stall>) {
+    if run.job.replay.is_some() {
+        return (Vec::new(), Vec::new());
+    }
     let window = run.controller.window();
     let stalls = stalls(window, response_s + run.job.workload.think_time_s);
     let levels = levels(&running(window, &stalls));

@@ -231,7 +231,7 @@ fn fill_cache(job: &MeasureJob, file: &File, deadline_ns: u64) -> f64 {
 }
 
 /// Raises the limit of open files as far as it may go: every worker has its own.
-fn allow_many_files() {
+pub(crate) fn allow_many_files() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid rlimit to write to, then to read from; failure leaves the limit as it was.
     unsafe {

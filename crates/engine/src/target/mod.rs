@@ -6,6 +6,7 @@ pub(crate) mod directory;
 pub(crate) mod nfs;
 pub(crate) mod null;
 pub mod precondition;
+pub(crate) mod replay;
 pub(crate) mod session;
 pub(crate) mod site;
 pub mod virtual_time;

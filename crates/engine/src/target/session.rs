@@ -58,15 +58,14 @@ impl<'a> Session<'a> {
     /// Ends the preparation: places the workers and allows for their own work.
     pub fn prepared(
         &self,
-        streams: &[impl Draw],
+        workers: usize,
+        cost: OwnCost,
         file: Option<&File>,
         device: Option<BlockDevice>,
     ) -> Prepared {
-        let measured = |stream| OwnCost::measured(stream, self.clock);
-        let cost = streams.first().map(measured).unwrap_or_default();
         let setting = Setting {
             clock: self.clock,
-            placement: place(self.job.placement, streams.len(), file),
+            placement: place(self.job.placement, workers, file),
             limits: self.job.limits,
             job_began_ns: self.began_ns,
             warm_up_spent_s: 0.0,

@@ -14,7 +14,7 @@ use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
 
 use crate::access::stream::Draw;
 use crate::run::phases::{Run, Setting};
-use crate::run::worker::{Demand, Probe};
+use crate::run::worker::{Demand, OwnCost, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::session::{Session, mixed_streams, streams};
 
@@ -83,7 +83,9 @@ fn by<T: Site, S: Draw>(
     let deadline_ns = session.deadline_ns();
     let mut site = lay_out(deadline_ns, reporter)?;
     let streams = streams(job, site.granule_bytes())?;
-    let mut prepared = session.prepared(&streams, site.file(), site.device());
+    let measured = |stream| OwnCost::measured(stream, session.clock);
+    let cost = streams.first().map(measured).unwrap_or_default();
+    let mut prepared = session.prepared(streams.len(), cost, site.file(), site.device());
 
     reporter.phase(Phase::WarmUp, prepared.spent_ns);
     prepared.setting.warm_up_spent_s = site.warm_up(deadline_ns)?;

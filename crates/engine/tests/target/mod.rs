@@ -8,4 +8,5 @@ mod nfs;
 mod nfs_lies;
 mod nfs_queue;
 mod precondition;
+mod replay;
 mod without_ring;

@@ -50,9 +50,24 @@ pub struct MeasureJob {
     #[serde(default)]
     #[schemars(transform = counted(ranges::STREAMS))]
     pub streams: Vec<StreamAsked>,
+    /// Requests of a trace that take the place of the workload's; of a directory, with `pread`.
+    #[serde(default)]
+    pub replay: Option<ReplayAsked>,
     /// Asks an open loop for what a trial of the workbench keeps of it.
     #[serde(default)]
     pub load: Option<LoadAsked>,
+}
+
+/// A trace that is made again. The run ends with its last step: `operations_max` says how many there
+/// are, and the workload's `process_num` how many at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayAsked {
+    /// The file with its steps (crates/base/src/replay.rs).
+    #[schemars(length(min = 1))]
+    pub path: String,
+    /// Whether each waits for its time in the trace, or for nothing but the one before.
+    pub at_times: bool,
 }
 
 /// What a trial of the workbench keeps of an open loop beside the usual, and when it gives up.
@@ -254,7 +269,28 @@ impl MeasureJob {
         load.validate()
     }
 
+    fn check_replay(&self) -> Result<(), Wrong> {
+        let Some(replay) = &self.replay else { return Ok(()) };
+        require(!replay.path.is_empty(), "replay.path", "empty", "a path", "name the file")?;
+        let alone = self.streams.is_empty()
+            && self.arrivals == Arrivals::Closed {}
+            && self.precondition.is_none()
+            && self.limits.operations_max.is_some()
+            && self.backend.name == BackendName::Pread
+            && !self.backend.direct
+            && matches!(self.target, Target::Directory { .. });
+        require(
+            alone,
+            "replay",
+            "given",
+            "absent unless the target is a directory, reached by pread through the page cache, with \
+             limits.operations_max and without streams, a rate and a precondition",
+            "leave it out, or the others",
+        )
+    }
+
     fn check_extras(&self) -> Result<(), Wrong> {
+        self.check_replay()?;
         require(
             self.limits.operations_max.is_none() || matches!(self.target, Target::Directory { .. }),
             "limits.operations_max",

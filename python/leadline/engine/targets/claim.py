@@ -39,10 +39,10 @@ LOCK = "lock"
 DATA = "data.bin"
 MARKER_VERSION = 1
 _FILE = re.compile(
-    r"(data|file|(raw|image)-[0-9]{1,4})\.bin\Z|\.?stream-(in|out)(\.[a-z0-9.-]{1,80})?\Z"
+    r"(data|file|(raw|image)-[0-9]{1,4}|replay-[0-9]{1,6})\.bin\Z|\.?stream-(in|out)(\.[a-z0-9.-]{1,80})?\Z"
 )
-"""Files of a run directory: the engine's `data.bin`, those of a file test, and the stripes and
-layouts of data sets (crates/kernels/src/output.rs names them)."""
+"""Files of a run directory: the engine's `data.bin`, those of a file test and of a replay, and the
+stripes and layouts of data sets (crates/kernels/src/output.rs names them)."""
 _MOUNT = re.compile(r"mount-[0-9]{1,4}\Z")
 """Where a file test mounts, in the engine's own namespace only: an empty directory to everybody."""
 _RUN = re.compile(r"run-[0-9a-f]{32}\Z")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -118,13 +118,17 @@ def without_files(job: FioWorkload, target: Target) -> FioWorkload:
 
 
 def one_of(
-    words: Sequence[str], fio: Path | None, application: str | None = None
+    words: Sequence[str],
+    fio: Path | None,
+    application: str | None = None,
+    replay: str | None = None,
 ) -> Sequence[str] | Path:
     """Return what says what to run; refuse two, and take no words as the usual workload."""
-    if (len(words) > 0) + (fio is not None) + (application is not None) > 1:
+    others = (fio, application, replay)
+    if (len(words) > 0) + sum(each is not None for each in others) > 1:
         raise typer.BadParameter(
             "say what to run once: either in words, unique_bytes=2GiB size_mean=32KiB …, or with "
-            "--fio JOB.fio, or with --application A"
+            "--fio JOB.fio, --application A or --replay TRACE"
         )
     return words if fio is None else fio
 
@@ -196,6 +200,7 @@ def write_workload(
 plan_application = late("leadline.studies.application.command:plan_application")
 print_application = late("leadline.studies.application.command:print_application")
 write_application = late("leadline.studies.application.command:write_application")
+plan_replay = late("leadline.studies.measurement.replay:plan_replay")
 
 _Words = Annotated[
     list[str] | None,
@@ -216,6 +221,19 @@ _Application = Annotated[
         help="What this application does, that `leadline characterize` described: its id or the "
         "first letters of it, or its name.",
     ),
+]
+_ReplayTrace = Annotated[
+    str | None,
+    typer.Option(
+        "--replay",
+        metavar="TRACE",
+        help="The reads, writes and syncs of a trace, of any format that `leadline characterize "
+        "--trace` reads, on files of its own; each process makes its next request when the last "
+        "has ended.",
+    ),
+]
+_AtTimes = Annotated[
+    bool, typer.Option("--at-times", help="With --replay: no request before its time in the trace.")
 ]
 _Phase = Annotated[
     int | None,
@@ -240,7 +258,7 @@ _Runs = Annotated[
         min=1,
         max=100,
         help="Runs to spread it over: what differs between them decides the interval. An open "
-        "loop takes one.  [default: 5, or 1 with --rate]",
+        "loop takes one.  [default: 5, 1 with --rate, 3 with --replay]",
     ),
 ]
 _Accuracy = Annotated[
@@ -293,6 +311,8 @@ def command(
     fio: FioFile = None,
     application: _Application = None,
     phase: _Phase = None,
+    replay: _ReplayTrace = None,
+    at_times: _AtTimes = False,
     seconds: _Seconds = None,
     runs: _Runs = None,
     accuracy: _Accuracy = ACCURACY,
@@ -316,29 +336,26 @@ def command(
     """
     chosen = Target.parse(target)
     _check(fio, application, phase, typed=rate is not None or arrivals is not None)
-    _require_one(write_fio, resume=resume)
-    source = _source(words or (), workload, fio, application, resume=resume)
+    others = {"--rate": rate, "--precondition": precondition, "--write-fio": write_fio}
+    _check_replay(replay, others, at_times=at_times, engine=engine)
+    typed = [*(words or ()), *filter(None, [workload])]
+    source = _source(typed, fio, application, replay, write_fio, resume=resume)
     reached = msgspec.structs.replace(capped(access, cache_limit), placement=placement)
     own: Context = context.obj
+    how: dict[str, Any] = {"seconds": seconds, "runs": runs}
     if application is not None:
-        workloads = plan_application(
-            own.read_store(), application, phase, chosen, reached, seconds=seconds, runs=runs
-        )
+        read = own.read_store()
+        planned = plan_application(read, application, phase, chosen, reached, **how)
+    elif replay is not None:
+        planned = (plan_replay(replay, chosen, reached, at_times=at_times, **how),)
     else:
-        workloads = _workloads(
-            source,
-            chosen,
-            access=reached,
-            seconds=seconds,
-            runs=runs,
-            arrivals=_arrivals(rate, arrivals),
-            files=chosen.has_files or bool(write_fio),
-        )
+        files, due = chosen.has_files or bool(write_fio), _arrivals(rate, arrivals)
+        planned = _workloads(source, chosen, access=reached, arrivals=due, files=files, **how)
     if write_fio is not None:
-        _write(write_fio, workloads, chosen, fio=fio, application=application)
+        _write(write_fio, planned, chosen, fio=fio, application=application)
         return
     asked = MeasurementAsked(
-        workloads=workloads,
+        workloads=planned,
         seed=seed,
         accuracy=accuracy,
         precondition_bytes_max=precondition,
@@ -356,17 +373,19 @@ def command(
 
 
 def _source(
-    words: Sequence[str],
-    workload: str | None,
+    typed: Sequence[str],
     fio: Path | None,
     application: str | None,
+    replay: str | None,
+    write_fio: Path | None,
     *,
     resume: bool,
 ) -> Sequence[str] | Path | None:
     """Return what says what to run; None where what is gone on with says it."""
-    typed = [*words, *([workload] if workload is not None else ())]
-    alone = resume and not typed and fio is None and application is None
-    return None if alone else one_of(typed, fio, application)
+    if resume and write_fio is not None:
+        raise typer.BadParameter("--resume measures and --write-fio does not: leave one out")
+    alone = resume and not typed and fio is None and application is None and replay is None
+    return None if alone else one_of(typed, fio, application, replay)
 
 
 def _write(
@@ -384,11 +403,6 @@ def _write(
         write_workload(path, workloads, target, source=fio)
 
 
-def _require_one(write_fio: Path | None, *, resume: bool) -> None:
-    if resume and write_fio is not None:
-        raise typer.BadParameter("--resume measures and --write-fio does not: leave one out")
-
-
 def _check(fio: Path | None, application: str | None, phase: int | None, *, typed: bool) -> None:
     """Refuse options that do not go together."""
     if fio is not None and typed:
@@ -399,6 +413,23 @@ def _check(fio: Path | None, application: str | None, phase: int | None, *, type
         )
     if phase is not None and application is None:
         raise typer.BadParameter("--phase is one of an application's: add --application A")
+
+
+def _check_replay(
+    replay: str | None, others: Mapping[str, object], *, at_times: bool, engine: str
+) -> None:
+    """Refuse options that do not go with a replay, and what does not go without."""
+    if replay is None:
+        if at_times:
+            raise typer.BadParameter("--at-times is of a trace's requests: add --replay TRACE")
+        return
+    given = [name for name, value in others.items() if value is not None]
+    given += [f"--engine {engine}"] if engine != "leadline" else []
+    if given:
+        raise typer.BadParameter(
+            f"{join_words(given)} does not go with --replay, whose requests are the trace's: leave "
+            "it out"
+        )
 
 
 def _workloads(

@@ -288,4 +288,6 @@ def find_begun(store: Store, target: Target, workloads: Sequence[WorkloadAsked])
 
 def _questions(workloads: Sequence[WorkloadAsked]) -> list[object]:
     """What makes an answer another one's; how long it may take, and how sure it is, do not."""
-    return [(each.name, each.workload, each.arrivals, each.streams) for each in workloads]
+    return [
+        (each.name, each.workload, each.arrivals, each.streams, each.replay) for each in workloads
+    ]

@@ -64,8 +64,10 @@ from leadline.studies.measurement.plan import (
     naming,
     runs_group,
 )
+from leadline.studies.measurement.replay import replayed
 from leadline.studies.resume import clock_after, require_same_access
 from leadline.studies.same_system import changed_facts
+from leadline.units import format_bytes
 
 STAGE = "measure"
 PAUSE_S = 2.0
@@ -292,6 +294,14 @@ def _opened(target: Target, growing: _Growing, workload: WorkloadAsked) -> Itera
 
 
 def _require_fit(workload: WorkloadAsked, engine: Engine) -> None:
+    replay = workload.replay
+    if replay is not None and replay.files_bytes > engine.capacity_bytes:
+        raise TargetRefused(
+            f"the {format_count(replay.files, 'file')} of {replay.trace} are "
+            f"{format_bytes(replay.files_bytes)} long, more than the "
+            f"{format_bytes(engine.capacity_bytes)} that may be used here (free space less its "
+            "floor, and --max-bytes); free some, or replay a part"
+        )
     backend = engine.access.backend
     require_fit(workload.workload, capacity_bytes=engine.capacity_bytes, backend=backend)
 
@@ -309,6 +319,8 @@ def _measure(
     engine.prepare()
     nothing = engine.access.backend == "null"
     layout_bytes = 0 if nothing else workload.workload.unique_bytes
+    if workload.replay is not None:
+        layout_bytes = workload.replay.initial_bytes
     if not engine.virtual:
         growing.wear.require_layout(layout_bytes, asked.precondition_bytes_max or 0)
     growing.begin()
@@ -333,15 +345,18 @@ def _measure(
         return until_completed(run, limits, lambda: end_s - engine.clock_s)
 
     ahead = _Ahead(workload, limits, pause_s, begun_s=engine.clock_s)
-    for number in range(len(kept), workload.runs):
-        if number > len(kept):
-            time.sleep(pause_s)
-        if not engine.virtual:
-            on_progress(ahead.progress(growing, engine.clock_s))
-        run = _run(engine, asked, workload, number, findings=findings, timed=timed)
-        if run.result.server_lost or number + 1 == workload.runs:
-            break
-        growing.add_run(run)
+    with replayed(workload.replay) as replay:
+        beside: dict[str, Any] = {"streams": workload.streams} if workload.streams else {}
+        beside |= {"replay": replay} if replay is not None else {}
+        for number in range(len(kept), workload.runs):
+            if number > len(kept):
+                time.sleep(pause_s)
+            if not engine.virtual:
+                on_progress(ahead.progress(growing, engine.clock_s))
+            run = _run(engine, asked, workload, number, beside, findings=findings, timed=timed)
+            if run.result.server_lost or number + 1 == workload.runs:
+                break
+            growing.add_run(run)
     return _whole(growing, workload, run)
 
 
@@ -381,10 +396,12 @@ def _run(
     asked: MeasurementAsked,
     workload: WorkloadAsked,
     number: int,
+    beside: dict[str, Any],
     *,
     findings: tuple[Finding, ...],
     timed: Callable[[Callable[..., EngineResult]], EngineResult],
 ) -> Measurement:
+    """Make one run; `beside` is what an engine is told beside the workload."""
     seed, clock_s = derive_seed(asked.seed, number), engine.clock_s
     started_at = datetime.now(UTC).isoformat()
     result = timed(
@@ -394,7 +411,7 @@ def _run(
             seed=seed,
             arrivals=workload.arrivals,
             precondition_bytes_max=asked.precondition_bytes_max if number == 0 else None,
-            **_streams_of(workload),
+            **beside,
         )
     )
     return Measurement(
@@ -406,17 +423,13 @@ def _run(
         seed=seed,
         workload=workload.workload,
         streams=workload.streams,
+        replay=workload.replay,
         **engine.access.stored_in(Measurement),
         arrivals=workload.arrivals,
         facts=engine.facts,
         findings=findings,
         result=result,
     )
-
-
-def _streams_of(workload: WorkloadAsked) -> dict[str, Any]:
-    """What an engine is told beside the workload, of an application only."""
-    return {"streams": workload.streams} if workload.streams else {}
 
 
 def _whole(growing: _Growing, workload: WorkloadAsked, last: Measurement) -> Measurement:

@@ -27,6 +27,7 @@ from leadline.record.validation import VALIDATION
 from leadline.record.wording import format_count, format_rate_ci, format_time, join_words
 from leadline.store import Store
 from leadline.studies.measurement.plan import load_measured
+from leadline.studies.measurement.replay import format_replay, replay_s
 from leadline.studies.registry import Kind, first, point_rows
 from leadline.units import format_bytes, format_percent, format_rate, format_seconds, format_span
 
@@ -373,11 +374,13 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
     rows = [
         ("throughput", format_rate_ci(result.throughput_mb_s, level=True)),
         ("", f"{iops.value:,.0f} requests/s{within}, from {took}{runs}"),
+        ("replay", format_replay(point)),
         ("write mode", _write_mode(point)),
         ("offered", _offered(point)),
         *span_rows(result),
         ("reads", _operations(result.read)),
         ("writes", _operations(result.write)),
+        ("syncs", _operations(result.sync) if result.sync else None),
         ("cache hits", format_source(result)),
         ("network", format_network(result)),
         ("page cache", format_cache_events(result)),
@@ -503,6 +506,8 @@ def measurement_document(
         "findings": [each.document() for each in (*point.findings, *result.findings)],
         "read": result.read,
         "write": result.write,
+        "replay": point.replay
+        and {**msgspec.structs.asdict(point.replay), "here_s": replay_s(point)},
         "runs": point.runs,
         "facts": point.facts,
         "result": result,

@@ -10,6 +10,7 @@ mod blocking;
 pub(crate) mod pace;
 mod probe;
 mod queued;
+mod replay;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -26,6 +27,7 @@ pub use blocking::Blocking;
 pub use pace::Schedule;
 pub use probe::Probe;
 pub use queued::Queued;
+pub(crate) use replay::{Lane, Open};
 
 /// Stages all workers go through together.
 pub const WARMING: u8 = 0;
