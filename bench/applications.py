@@ -6,11 +6,11 @@
 `same`: each program runs in a memory cgroup and is watched; what it does is then run by `leadline
 measure --application` in a cgroup of the same size, in turns, one pair after the other, each
 beginning with nothing in the page cache. Compared is the time that one request takes: reads,
-writes and syncs; metadata calls are not run and not counted. Beside it stand the program's trace
-made again, as fast as it goes and at its own times (`leadline measure --replay`): what lies between
-the program and that is lost by the capture, what lies between that and the streams by the
-description. And CP94's own way: the same with one row of five parameters. Repeatability is the
-program's own: the standard deviation of one run.
+writes and syncs; metadata calls are not run and not counted. Beside it stand the program's last
+trace made again, as fast as it goes and at its own times (`leadline measure --replay`), over its
+own times: that is lost by the capture; the streams of the description's phases, which every target
+but a directory gets; and CP94's own way: one row of five parameters. Repeatability is the program's
+own: the standard deviation of one run.
 
 `predicted`: described once, at one memory; surveyed at three others, without syncs and with them;
 predicted there, and run there by itself, watched, three times. Compulsory misses count as misses on
@@ -68,7 +68,8 @@ SAME_COLUMNS = (
     Column("us", "us a request", ("{value:.1f}",)),
     Column("times", "replay at its times over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
     Column("fast", "replay as fast as it goes over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
-    Column("ratio", "its streams over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
+    Column("ratio", "its description over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
+    Column("streams", "its streams over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
     Column("five", "five parameters over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
     Column("sd", "one run's spread", ("{value:.1f}%",)),
 )
@@ -196,10 +197,21 @@ class Pairs:
 
     described: dict[str, Any]
     app_us: list[float] = field(default_factory=list)
+    whole_us: list[float] = field(default_factory=list)
+    """The same of all phases, those of little time too."""
+    own_us: list[float] = field(default_factory=list)
+    """Of a request when the description's own are made again."""
     streams_us: list[float] = field(default_factory=list)
     five_us: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     fast: list[float] = field(default_factory=list)
+
+
+def own_us(place: Workplace, described: dict[str, Any], cap: int) -> float:
+    """Make the description's own requests again; return the time of one of them."""
+    found = place.measure(cap, "--application", described["application"])["replay"]
+    reads, writes, _ = found["requests"]
+    return float(1e6 * found["here_s"] / (reads + writes))
 
 
 def replay_ratio(place: Workplace, cap: int, *pace: str) -> float:
@@ -227,18 +239,26 @@ def pairs_of(place: Workplace, asked: argparse.Namespace) -> Pairs:
     """Run a program and its streams in turns."""
     cap = CAPS_MIB[0]
     found = Pairs(place.watch(cap, place.program.name))
+
+    def run_again() -> None:
+        phases = place.watch(cap, "again")
+        found.app_us.append(request_us(phases_that_count(phases)))
+        found.whole_us.append(request_us(phases["phases"]))
+
     for pair in range(asked.pairs):
         if pair % 2 == 0:
-            found.app_us.append(request_us(phases_that_count(place.watch(cap, "again"))))
+            run_again()
+        found.own_us.append(own_us(place, found.described, cap))
         found.streams_us.append(streams_us(place, found.described, cap))
         found.five_us.append(five_us(place, found.described, cap, asked.seconds))
         if pair % 2 == 1:
-            found.app_us.append(request_us(phases_that_count(place.watch(cap, "again"))))
+            run_again()
         found.times.append(replay_ratio(place, cap, "--at-times"))
         found.fast.append(replay_ratio(place, cap))
         print(
             f"  {place.program.name}: {found.app_us[-1]:.1f} us, replays x{found.times[-1]:.2f} "
-            f"and x{found.fast[-1]:.2f}, its streams {found.streams_us[-1]:.1f}, five parameters "
+            f"and x{found.fast[-1]:.2f}, its description {found.own_us[-1]:.1f}, streams "
+            f"{found.streams_us[-1]:.1f}, five parameters "
             f"{found.five_us[-1]:.1f}",
             flush=True,
         )
@@ -247,7 +267,7 @@ def pairs_of(place: Workplace, asked: argparse.Namespace) -> Pairs:
 
 def same_row(program: Program, found: Pairs) -> Row:
     """Make a row of the first table."""
-    value, low, high = ratio(found.streams_us, found.app_us)
+    value, low, high = ratio(found.own_us, found.whole_us)
     goal = GOALS.get(program.name, WORST)
     cell = Cell(value, low, high, len(found.app_us))
     spread = statistics.stdev(np.log(found.app_us)) if len(found.app_us) > 1 else math.nan
@@ -260,6 +280,7 @@ def same_row(program: Program, found: Pairs) -> Row:
             "times": Cell(*alone(found.times), len(found.times)).aiming(REPLAYED),
             "fast": Cell(*alone(found.fast), len(found.fast)).aiming(REPLAYED),
             "ratio": cell.aiming({"least": 1 - goal, "most": 1 + goal}),
+            "streams": Cell(*ratio(found.streams_us, found.app_us), len(found.app_us)),
             "five": Cell(*ratio(found.five_us, found.app_us), len(found.app_us)),
             "sd": Cell(100.0 * spread, unit=" %"),
         },
@@ -283,12 +304,12 @@ def in_workplaces(asked: argparse.Namespace, store: Path | None = None) -> Itera
 
 
 def same(asked: argparse.Namespace) -> None:
-    """Programs and their streams on the same system."""
+    """Programs and their descriptions on the same system."""
     rows, off = [], []
     for place in in_workplaces(asked):
         found = pairs_of(place, asked)
         rows.append(same_row(place.program, found))
-        value, low, high = ratio(found.streams_us, found.app_us)
+        value, low, high = ratio(found.own_us, found.whole_us)
         shares = f"{100 * found.described['in_io']:.0f}% in I/O"
         print(f"{place.program.name}: {value:.3f} [{low:.3f}, {high:.3f}]; {shares}", flush=True)
         if found.described["in_io"] >= IO_SHARE_LEAST:

@@ -244,6 +244,9 @@ class TraceRead:
     def part(self, from_slice: int, to_slice: int) -> str:
         """Return the description of some slices."""
 
+    def steps(self) -> tuple[str, bytes] | None:
+        """Return what its replay is of, as JSON, and its steps; None of a long one."""
+
     def misses(self, pages: list[int]) -> str:
         """Return miss ratios of caches of so many pages.
 

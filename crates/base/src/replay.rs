@@ -5,7 +5,6 @@
 use std::io::{Error, Read, Write};
 
 const BEGINNING: &[u8; 16] = b"leadline replay\n";
-const STEP_BYTES: usize = 40;
 
 /// Most steps of a replay: they are kept in memory.
 pub const STEPS_MAX: u64 = 1 << 24;
@@ -65,19 +64,25 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Writes them as [`Self::read`] reads them.
+    /// Writes them as [`Self::read`] reads them: a few bytes for each, because most go on where the
+    /// last of their file ended and are as long.
     ///
     /// # Errors
     /// Those of the system.
     pub fn write(&self, to: &mut impl Write) -> Result<(), Error> {
         to.write_all(BEGINNING)?;
-        for number in [self.initial_bytes.len(), usize::from(self.lanes), self.steps.len()] {
-            to.write_all(&(number as u64).to_le_bytes())?;
+        for count in [self.initial_bytes.len(), usize::from(self.lanes), self.steps.len()] {
+            write_number(to, count as u64)?;
         }
         for bytes in &self.initial_bytes {
-            to.write_all(&bytes.to_le_bytes())?;
+            write_number(to, *bytes)?;
         }
-        self.steps.iter().try_for_each(|step| to.write_all(&bytes_of(step)))
+        let mut before = Before::of(self.initial_bytes.len(), self.lanes);
+        for step in &self.steps {
+            before.write(to, step)?;
+            before.go_on(step);
+        }
+        Ok(())
     }
 
     /// Reads them.
@@ -85,75 +90,157 @@ impl Steps {
     /// # Errors
     /// Those of the system; `Other` for what is no replay, or has a step that is none of it.
     pub fn read(from: &mut impl Read) -> Result<Self, Error> {
-        let foreign = || Error::other("it holds no steps of a replay");
         let mut beginning = [0; BEGINNING.len()];
         from.read_exact(&mut beginning)?;
-        let (files, lanes, steps) = (number(from)?, number(from)?, number(from)?);
-        let fits = files <= FILES_MAX && (1..=LANES_MAX).contains(&lanes) && steps <= STEPS_MAX;
-        if &beginning != BEGINNING || !fits {
+        if &beginning != BEGINNING {
             return Err(foreign());
         }
-        let initial_bytes = (0..files).map(|_| number(from)).collect::<Result<Vec<_>, _>>()?;
+        let (files, lanes, steps) = (read_number(from)?, read_number(from)?, read_number(from)?);
+        if files > FILES_MAX || !(1..=LANES_MAX).contains(&lanes) || steps > STEPS_MAX {
+            return Err(foreign());
+        }
+        let initial_bytes = (0..files).map(|_| read_number(from)).collect::<Result<Vec<_>, _>>()?;
         let mut found = Self { initial_bytes, lanes: lanes as u16, steps: Vec::new() };
-        let mut bytes = [0; STEP_BYTES];
+        let mut before = Before::of(files as usize, found.lanes);
         for _ in 0..steps {
-            from.read_exact(&mut bytes)?;
-            let step = step_of(&bytes).ok_or_else(foreign)?;
-            let file = step.file == ALL_FILES || u64::from(step.file) < files;
-            let lane = step.lane < found.lanes && step.after_lane < found.lanes;
+            let step = before.read(from)?;
             let waits = matches!(step.act, Act::Fsync | Act::Fdatasync);
-            if !file || !lane || (step.file == ALL_FILES && !waits) {
+            let file = if step.file == ALL_FILES { waits } else { u64::from(step.file) < files };
+            if !file || step.lane >= found.lanes || step.after_lane >= found.lanes {
                 return Err(foreign());
             }
+            before.go_on(&step);
             found.steps.push(step);
         }
         Ok(found)
     }
 }
 
-fn number(from: &mut impl Read) -> Result<u64, Error> {
-    let mut bytes = [0; 8];
-    from.read_exact(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
+fn foreign() -> Error {
+    Error::other("it holds no steps of a replay")
 }
 
-fn bytes_of(step: &Step) -> [u8; STEP_BYTES] {
-    let act = ACTS.iter().position(|act| *act == step.act).unwrap_or_default() as u32;
-    let mut bytes = [0; STEP_BYTES];
-    let parts: [&[u8]; 8] = [
-        &step.at_ns.to_le_bytes(),
-        &step.offset_bytes.to_le_bytes(),
-        &step.length_bytes.to_le_bytes(),
-        &step.file.to_le_bytes(),
-        &step.after_steps.to_le_bytes(),
-        &step.after_lane.to_le_bytes(),
-        &step.lane.to_le_bytes(),
-        &act.to_le_bytes(),
-    ];
-    let mut at = 0;
-    for part in parts {
-        bytes[at..at + part.len()].copy_from_slice(part);
-        at += part.len();
+/// What the next step is told by the difference to.
+struct Before {
+    last: Step,
+    /// Of each lane, the file of its last step.
+    files: Vec<u32>,
+    /// Of each file, where its last step ended.
+    ends: Vec<u64>,
+}
+
+/// Bits of a step's first byte, above its act: what is as expected is left out.
+const OTHER_LANE: u8 = 1 << 2;
+const OTHER_FILE: u8 = 1 << 3;
+const ELSEWHERE: u8 = 1 << 4;
+const OTHER_LENGTH: u8 = 1 << 5;
+const AFTER: u8 = 1 << 6;
+
+impl Before {
+    fn of(files: usize, lanes: u16) -> Self {
+        let last = Step {
+            at_ns: 0,
+            offset_bytes: 0,
+            length_bytes: 0,
+            file: 0,
+            after_steps: 0,
+            after_lane: 0,
+            lane: 0,
+            act: Act::Read,
+        };
+        Self { last, files: vec![0; usize::from(lanes)], ends: vec![0; files] }
     }
-    bytes
+
+    /// Where a file's next step begins if it goes on; 0 of all files, which no step is in.
+    fn end(&self, file: u32) -> u64 {
+        self.ends.get(file as usize).copied().unwrap_or_default()
+    }
+
+    fn go_on(&mut self, step: &Step) {
+        self.last = *step;
+        self.files[usize::from(step.lane)] = step.file;
+        if let Some(end) = self.ends.get_mut(step.file as usize) {
+            *end = step.offset_bytes.wrapping_add(step.length_bytes);
+        }
+    }
+
+    fn write(&self, to: &mut impl Write, step: &Step) -> Result<(), Error> {
+        let end = self.end(step.file);
+        let parts = [
+            (OTHER_LANE, step.lane != self.last.lane, u64::from(step.lane)),
+            (OTHER_FILE, step.file != self.files[usize::from(step.lane)], u64::from(step.file)),
+            (ELSEWHERE, step.offset_bytes != end, zigzag(step.offset_bytes.wrapping_sub(end))),
+            (OTHER_LENGTH, step.length_bytes != self.last.length_bytes, step.length_bytes),
+            (AFTER, step.after_steps > 0, u64::from(step.after_steps)),
+        ];
+        let act = ACTS.iter().position(|act| *act == step.act).unwrap_or_default() as u8;
+        let head = parts.iter().filter(|part| part.1).fold(act, |head, part| head | part.0);
+        to.write_all(&[head])?;
+        for (_, _, number) in parts.iter().filter(|part| part.1) {
+            write_number(to, *number)?;
+        }
+        if step.after_steps > 0 {
+            write_number(to, u64::from(step.after_lane))?;
+        }
+        write_number(to, zigzag(step.at_ns.wrapping_sub(self.last.at_ns)))
+    }
+
+    fn read(&self, from: &mut impl Read) -> Result<Step, Error> {
+        let mut head = [0];
+        from.read_exact(&mut head)?;
+        let mut part = |bit: u8| {
+            let is_there = head[0] & bit != 0;
+            is_there.then(|| read_number(from)).transpose()
+        };
+        let lane = part(OTHER_LANE)?.unwrap_or(u64::from(self.last.lane));
+        let usual = self.files.get(lane as usize).copied().ok_or_else(foreign)?;
+        let file = part(OTHER_FILE)?.unwrap_or(u64::from(usual));
+        let file = u32::try_from(file).map_err(|_| foreign())?;
+        let moved = part(ELSEWHERE)?.map_or(0, unzigzag);
+        let length_bytes = part(OTHER_LENGTH)?.unwrap_or(self.last.length_bytes);
+        let after_steps = u32::try_from(part(AFTER)?.unwrap_or(0)).map_err(|_| foreign())?;
+        let after_lane = if after_steps > 0 { read_number(from)? } else { 0 };
+        Ok(Step {
+            at_ns: self.last.at_ns.wrapping_add(unzigzag(read_number(from)?)),
+            offset_bytes: self.end(file).wrapping_add(moved),
+            length_bytes,
+            file,
+            after_steps,
+            after_lane: u16::try_from(after_lane).map_err(|_| foreign())?,
+            lane: lane as u16,
+            act: ACTS[usize::from(head[0] & 3)],
+        })
+    }
 }
 
-fn step_of(bytes: &[u8; STEP_BYTES]) -> Option<Step> {
-    let part = |at: usize, length: usize| {
-        let mut whole = [0; 8];
-        whole[..length].copy_from_slice(&bytes[at..at + length]);
-        u64::from_le_bytes(whole)
-    };
-    Some(Step {
-        at_ns: part(0, 8),
-        offset_bytes: part(8, 8),
-        length_bytes: part(16, 8),
-        file: part(24, 4) as u32,
-        after_steps: part(28, 4) as u32,
-        after_lane: part(32, 2) as u16,
-        lane: part(34, 2) as u16,
-        act: *ACTS.get(part(36, 4) as usize)?,
-    })
+/// A difference of either sign, small where it is near to nothing.
+fn zigzag(difference: u64) -> u64 {
+    (difference << 1) ^ (((difference as i64) >> 63) as u64)
+}
+
+fn unzigzag(number: u64) -> u64 {
+    (number >> 1) ^ (number & 1).wrapping_neg()
+}
+
+/// Seven bits in a byte, the least first; the eighth says that more come (LEB128).
+fn write_number(to: &mut impl Write, mut number: u64) -> Result<(), Error> {
+    while number > 127 {
+        to.write_all(&[(number & 127) as u8 | 128])?;
+        number >>= 7;
+    }
+    to.write_all(&[number as u8])
+}
+
+fn read_number(from: &mut impl Read) -> Result<u64, Error> {
+    let (mut number, mut byte) = (0, [0]);
+    for place in 0..10 {
+        from.read_exact(&mut byte)?;
+        number |= u64::from(byte[0] & 127) << (7 * place);
+        if byte[0] < 128 {
+            return Ok(number);
+        }
+    }
+    Err(foreign())
 }
 
 #[cfg(test)]
@@ -196,16 +283,43 @@ mod tests {
     }
 
     #[test]
+    fn numbers_and_differences_of_any_size_come_back() {
+        for number in [0, 1, 127, 128, 300, 1 << 35, u64::MAX - 1, u64::MAX] {
+            let mut bytes = Vec::new();
+            write_number(&mut bytes, number).unwrap();
+            assert_eq!(read_number(&mut &bytes[..]).unwrap(), number);
+            assert_eq!(unzigzag(zigzag(number)), number);
+        }
+        assert_eq!((zigzag(u64::MAX), zigzag(1)), (1, 2), "one less is as near as one more");
+        assert!(read_number(&mut &[128; 11][..]).is_err());
+    }
+
+    #[test]
+    fn a_step_that_goes_on_takes_three_bytes() {
+        let step = |number: u64| Step {
+            offset_bytes: 4096 * number,
+            at_ns: 9 * number,
+            ..steps().steps[0]
+        };
+        let steps = (0..1000).map(|number| Step { after_steps: 0, after_lane: 0, ..step(number) });
+        let all = Steps { initial_bytes: vec![0; 1], lanes: 1, steps: steps.collect() };
+        assert!(written(&all).len() < 3 * 1000 + 100, "{}", written(&all).len());
+        assert_eq!(Steps::read(&mut &written(&all)[..]).unwrap(), all);
+    }
+
+    #[test]
     fn what_is_cut_short_or_of_no_file_or_lane_is_refused() {
         let whole = written(&steps());
         for length in 0..whole.len() {
             assert!(Steps::read(&mut &whole[..length]).is_err(), "{length}");
         }
-        let mut wrong = [steps(), steps(), steps(), steps()];
+        let mut fewer_lanes = whole.clone();
+        fewer_lanes[BEGINNING.len() + 1] = 1;
+        assert!(Steps::read(&mut &fewer_lanes[..]).is_err());
+        let mut wrong = [steps(), steps(), steps()];
         wrong[0].steps[0].file = 2;
-        wrong[1].steps[0].lane = 2;
-        wrong[2].steps[0].after_lane = 2;
-        wrong[3].steps[0].file = ALL_FILES;
+        wrong[1].steps[0].after_lane = 2;
+        wrong[2].steps[0].file = ALL_FILES;
         for each in wrong {
             assert!(Steps::read(&mut &written(&each)[..]).is_err(), "{each:?}");
         }

@@ -229,6 +229,7 @@ impl Seen {
     ) -> Taken {
         let descriptor = call.arguments[0];
         let Ok(bytes) = u64::try_from(call.returned) else { return Ok(()) };
+        let known = self.uses.len();
         let Some(number) = self.number(call, file, descriptor)? else { return Ok(()) };
         let mut record = self.record(call, deed);
         (record.file, record.bytes) = (number, bytes);
@@ -238,6 +239,12 @@ impl Seen {
             Some(at) => at,
             None => file.position.saturating_sub(bytes),
         };
+        if self.uses.len() > known {
+            // Its length is known as it is afterwards: a write to its end may have made it longer.
+            let grown = deed == Deed::Write && file.size == record.end();
+            let bytes = if grown { record.offset } else { file.size };
+            sink(Record { deed: Deed::Length, bytes, offset: 0, ..record })?;
+        }
         if bytes == 0 {
             (record.deed, record.call) = (Deed::Metadata, call_named("end of file"));
             return sink(record);

@@ -37,6 +37,15 @@ impl TraceRead {
         json_of(&py.detach(|| self.0.part(from_slice, to_slice)))
     }
 
+    /// The steps with which it is made again: what they are of, as JSON, and they themselves; none of
+    /// a long one.
+    fn steps(&self, py: Python<'_>) -> PyResult<Option<(String, Vec<u8>)>> {
+        let Some((steps, found)) = self.0.steps() else { return Ok(None) };
+        let mut packed = Vec::new();
+        py.detach(|| steps.write(&mut packed))?;
+        Ok(Some((json_of(found)?, packed)))
+    }
+
     /// Miss ratios of caches of so many pages, ascending, as JSON.
     fn misses(&self, py: Python<'_>, pages: Vec<u64>) -> PyResult<String> {
         if !pages.is_sorted() {

@@ -21,6 +21,7 @@ mod readers;
 mod record;
 mod replay;
 mod source;
+mod told;
 mod trace;
 
 pub use bins::Bins;
@@ -32,4 +33,5 @@ pub use misses::{Misses, Point, misses_at};
 pub use readers::capture::{FIRST_LINE, line_of};
 pub use record::{CALLS, Deed, NO_FILE, Record, Refused, Sink, UNKNOWN, call_named};
 pub use replay::{Replayed, steps_of};
-pub use trace::{About, Part, Trace};
+pub use told::{About, Part};
+pub use trace::Trace;

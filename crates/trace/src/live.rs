@@ -1,21 +1,21 @@
 //! A trace that is made as it happens.
 
-use crate::digest::Digest;
 use crate::format::Format;
 use crate::order::InOrder;
 use crate::readers::Noted;
 use crate::record::{Record, Refused, Sink};
+use crate::replay::Seen;
 use crate::trace::Trace;
 
 /// Takes records of a program that runs.
 pub struct Live {
-    ordered: InOrder<Digest>,
+    ordered: InOrder<Seen>,
     records: u64,
 }
 
 impl Default for Live {
     fn default() -> Self {
-        Self { ordered: InOrder::before(Digest::of(Format::Capture)), records: 0 }
+        Self { ordered: InOrder::before(Seen::of(Format::Capture)), records: 0 }
     }
 }
 

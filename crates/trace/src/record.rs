@@ -28,6 +28,8 @@ pub enum Deed {
     Device,
     /// Data moved in a way in which this trace does not say where.
     Unplaced,
+    /// Nothing was done: a file is so many bytes long before anything is done to it.
+    Length,
 }
 
 /// One event.

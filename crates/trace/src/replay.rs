@@ -2,14 +2,16 @@
 //!
 //! Requests that followed one another in the trace follow one another in a lane; those that overlapped
 //! are of several lanes. A lane is a process's while that has requests, and then another's. What is
-//! read of a file that another lane wrote waits for that lane. A file is there before the first step
-//! as far as something is read of it, or written behind its end, that was not written before.
+//! read of a file that another lane wrote waits for that lane. A file is as long before the first step
+//! as the trace says; where it does not, as far as something is read of it, or written behind its end,
+//! that was not written before.
 
 use std::io::Read;
 
 use leadline_base::replay::{ALL_FILES, Act, FILES_MAX, LANES_MAX, STEPS_MAX, Step, Steps};
 use serde::Serialize;
 
+use crate::digest::Digest;
 use crate::format::{Format, format_of};
 use crate::hash::ByNumber;
 use crate::order::InOrder;
@@ -63,13 +65,15 @@ pub fn steps_of(input: impl Read, progress: Progress<'_>) -> Result<(Steps, Repl
     let noted = readers::read(format, &mut source, &mut ordered)?;
     ordered.finish()?;
     let times = format.has_times() && noted.unseen.iter().all(|(name, _)| *name != NO_TIMES);
-    laid(&ordered.sink, format, times)
+    ordered.sink.laid(format, times)
 }
 
 /// Requests and waits as they come; the rest is counted.
-#[derive(Default)]
-struct Kept {
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
     records: Vec<Record>,
+    /// Of files, their bytes before anything was done to them, where the trace says that.
+    lengths: ByNumber<u32, u64>,
     left_out: [u64; CALLS.len()],
     unplaced_bytes: u64,
 }
@@ -83,11 +87,42 @@ impl Sink for Kept {
                 )));
             }
             Deed::Read | Deed::Write | Deed::Sync => self.records.push(record),
+            Deed::Length => {
+                self.lengths.entry(record.file).or_insert(record.bytes);
+            }
             Deed::Metadata => self.left_out[usize::from(record.call)] += 1,
             Deed::Unplaced => self.unplaced_bytes += record.bytes,
             Deed::Device => {}
         }
         Ok(())
+    }
+}
+
+/// What is kept of a trace as it comes: what it is like, and its requests while they are few.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) digest: Digest,
+    pub(crate) requests: Option<Kept>,
+}
+
+/// Requests that a description keeps, to be made again; of more it keeps none.
+const REQUESTS_KEPT: usize = 1 << 20;
+
+impl Seen {
+    pub(crate) fn of(format: Format) -> Self {
+        Self { digest: Digest::of(format), requests: Some(Kept::default()) }
+    }
+}
+
+impl Sink for Seen {
+    fn take(&mut self, record: Record) -> Result<(), Refused> {
+        if let Some(requests) = &mut self.requests {
+            requests.take(record)?;
+            if requests.len() > REQUESTS_KEPT {
+                self.requests = None;
+            }
+        }
+        self.digest.take(record)
     }
 }
 
@@ -124,6 +159,18 @@ impl Extent {
         self.written_bytes = self.written_bytes.max(record.end());
         self.writer = Some((lane, steps));
         goes_on
+    }
+}
+
+impl Kept {
+    /// Requests and waits so far.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Their steps, and what these are of.
+    pub(crate) fn laid(&self, format: Format, times: bool) -> Result<(Steps, Replayed), Refused> {
+        laid(self, format, times)
     }
 }
 
@@ -183,7 +230,9 @@ fn laid(kept: &Kept, format: Format, times: bool) -> Result<(Steps, Replayed), R
         };
         if record.file != NO_FILE || record.deed != Deed::Sync {
             let number = files.len() as u32;
-            let new = Extent { number, last: (0, lane), ..Extent::default() };
+            let initial_bytes = kept.lengths.get(&record.file).copied().unwrap_or_default();
+            let last = (0, lane);
+            let new = Extent { number, initial_bytes, last, ..Extent::default() };
             let file = files.entry(record.file).or_insert(new);
             step.file = file.number;
             if let Some((writer, steps)) = file.writer.filter(|(writer, _)| *writer != lane) {
@@ -355,6 +404,19 @@ mod tests {
         assert_eq!(steps.steps[1].file, ALL_FILES);
         assert_eq!(found.requests, [0, 1, 1]);
         assert_eq!((found.unplaced_bytes, found.left_out), (10, vec![("open", 1)]));
+    }
+
+    #[test]
+    fn a_file_is_as_long_as_the_trace_says() {
+        let length = |file, bytes| Record { bytes, ..record(Deed::Length, 0, file, 0, 0) };
+        let (steps, found) = replay(&[
+            length(3, 1000),
+            record(Deed::Write, 0, 3, 500, 0), // a log that is made long before it is written
+            length(4, 70),
+            record(Deed::Write, 0, 4, 70, 10), // one that grows
+        ]);
+        assert_eq!(steps.initial_bytes, [1000, 70]);
+        assert_eq!(found.files_bytes, 1080);
     }
 
     #[test]

@@ -9,6 +9,7 @@ import msgspec
 from leadline.record.access import Access, AccessKept, AccessStart
 from leadline.record.finding import Finding
 from leadline.record.job import Arrivals
+from leadline.record.jobs.replay import Replay
 from leadline.record.jobs.streams import StreamAsked
 from leadline.record.result import EngineResult
 from leadline.record.study import ElapsedAnswer, Records, Status
@@ -16,45 +17,6 @@ from leadline.record.workload import Interval, Workload
 
 RUN_STAGE = "run"
 """Stage of one of several runs of a lone `measure`: an item of its own until all are pooled."""
-
-
-class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """A trace that is made again, and what of it is (crates/trace/src/replay.rs)."""
-
-    trace: str
-    """The file, by its whole path."""
-    format: str
-    at_times: bool = False
-    """Whether requests wait for their times in the trace; else for nothing but the one before."""
-    requests: tuple[int, int, int]
-    """Reads, writes, and waits for the device."""
-    bytes: tuple[int, int]
-    """Read and written."""
-    sequential: int
-    """Requests that go on where the last of their file and lane ended."""
-    files: int
-    files_bytes: int
-    """At the end."""
-    initial_bytes: int
-    """Before the first request."""
-    lanes: int
-    """Requests at a time at most."""
-    times: bool
-    """Whether the trace says when requests were made."""
-    span_s: float | None
-    """From the first request's beginning to the last one's end."""
-    took_s: tuple[float | None, float | None, float | None]
-    """Of its reads, writes and waits, added up; None where it does not say of all."""
-    left_out: tuple[tuple[str, int], ...]
-    """Calls that are not made again, and how often."""
-    unplaced_bytes: int
-    """Of which the trace does not say where they lie."""
-
-    @property
-    def in_io_s(self) -> float | None:
-        """Time of all its requests, added up; None where it does not say."""
-        known = [each for each in self.took_s if each is not None]
-        return sum(known) if len(known) == len(self.took_s) else None
 
 
 class RunReading(msgspec.Struct, frozen=True, kw_only=True):

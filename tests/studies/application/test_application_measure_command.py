@@ -66,7 +66,9 @@ def test_a_whole_phase_begins_with_an_empty_file_cache_and_ends_with_its_last_re
     target = tmp_path / "target"
     target.mkdir()
     done = leadline(
-        "measure", str(target), "--application", "program", "--runs", "2", "--json", store=store
+        *("measure", str(target), "--application", "program", "--phase", "1"),
+        *("--runs", "2", "--json"),
+        store=store,
     )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from command import leadline
-from leadline.record.measurement import Replay
+from leadline.record.jobs.replay import Replay
+from leadline.store import open_store
 from leadline.studies.measurement.plan import MeasurementRefused
 from leadline.studies.measurement.replay import replayed
 
@@ -19,7 +20,7 @@ PAGE = 4096
 
 def line(sign: str, file: int, offset: int, at_ms: float, *, process: int = 0) -> str:
     """A line of a kept trace: a request of a page that took 10 µs, or a sync."""
-    name, size = ("fsync", 0) if sign == "S" else ("", PAGE)
+    name, size = ("fsync", 0) if sign == "S" else ("", 50 * PAGE if sign == "L" else PAGE)
     return f"{sign} {process} {file} {offset} {size} {round(at_ms * 1e6)} 10000 {name}\n"
 
 
@@ -128,28 +129,54 @@ def test_what_cannot_be_replayed_says_why(tmp_path: Path) -> None:
 
 def test_a_trace_that_changed_meanwhile_is_another(tmp_path: Path) -> None:
     path = program(tmp_path)
-    with pytest.raises(MeasurementRefused, match="is another trace than when this began"):  # noqa: SIM117
-        with replayed(
-            msgspec.convert(
-                {
-                    "trace": str(path),
-                    "format": "capture",
-                    "requests": [1, 0, 0],
-                    "bytes": [4096, 0],
-                    "sequential": 0,
-                    "files": 1,
-                    "files_bytes": 4096,
-                    "initial_bytes": 4096,
-                    "lanes": 1,
-                    "times": True,
-                    "span_s": 1.0,
-                    "took_s": [1.0, 0.0, 0.0],
-                    "left_out": [],
-                    "unplaced_bytes": 0,
-                },
-                Replay,
-            )
-        ):
-            pass
-    with replayed(None) as nothing:
-        assert nothing is None
+    other = msgspec.convert(
+        {
+            "trace": str(path),
+            "format": "capture",
+            "requests": [1, 0, 0],
+            "bytes": [4096, 0],
+            "sequential": 0,
+            "files": 1,
+            "files_bytes": 4096,
+            "initial_bytes": 4096,
+            "lanes": 1,
+            "times": True,
+            "span_s": 1.0,
+            "took_s": [1.0, 0.0, 0.0],
+            "left_out": [],
+            "unplaced_bytes": 0,
+        },
+        Replay,
+    )
+    with open_store(str(tmp_path / "store.sqlite")) as store:
+        changed = replayed(other, store)
+        with pytest.raises(MeasurementRefused, match="is another trace than when this began"):
+            changed.__enter__()
+        with replayed(None, store) as nothing:
+            assert nothing is None
+
+
+@pytest.mark.real
+def test_an_application_is_made_again_as_it_was(tmp_path: Path) -> None:
+    """By the requests that its description keeps; a phase of it as streams."""
+    reads = [line("R", 0, PAGE * (page % 50), page) for page in range(1000)]
+    path = trace(tmp_path, line("L", 0, 0, 0), *reads, line("W", 1, 0, 1000))
+    store = tmp_path / "store.sqlite"
+    done = leadline("characterize", "--trace", str(path), "--name", "app", "--json", store=store)
+    assert done.returncode == 0, done.stderr
+    described = json.loads(done.stdout)
+    assert described["replay"]["requests"] == [1000, 1, 0]
+    path.unlink()
+    code, said, complained = run(tmp_path, "--application", "app", "--runs", "1", "--json")
+    assert code == 0, complained
+    point = json.loads(said)
+    assert point["replay"]["application_id"] == described["application"]
+    assert point["result"]["read"]["operations"] == 1000
+    assert point["result"]["workload_bytes"] == {"read": 1000 * PAGE, "write": PAGE}
+    words = ["--application", "app", "--phase", "1", "--runs", "1", "--json"]
+    code, said, complained = run(tmp_path, *words)
+    assert code == 0, complained
+    assert json.loads(said)["replay"] is None
+    code, _, complained = run(tmp_path, "--application", "app", "--phase", "1", "--at-times")
+    assert code == 2
+    assert "leave it out, or --phase" in " ".join(complained.split())

@@ -21,7 +21,7 @@ fn call(number: u32, returned: i64, first: File) -> Call {
     Call { number, returned, first, counted_read: counted, thread: 3, ..Call::default() }
 }
 
-fn records(seen: &mut Seen, call: &Call) -> Vec<Record> {
+fn told(seen: &mut Seen, call: &Call) -> Vec<Record> {
     let mut made = Vec::new();
     seen.take(call, &mut |record| {
         made.push(record);
@@ -29,6 +29,28 @@ fn records(seen: &mut Seen, call: &Call) -> Vec<Record> {
     })
     .unwrap();
     made
+}
+
+/// What was done, without how long files were before.
+fn records(seen: &mut Seen, call: &Call) -> Vec<Record> {
+    told(seen, call).into_iter().filter(|record| record.deed != Deed::Length).collect()
+}
+
+#[test]
+fn how_long_a_file_was_is_told_once_before_anything_is_done_to_it() {
+    let length = |call: &Call| {
+        let mut seen = Seen::default();
+        let [length, _] = told(&mut seen, call)[..] else { panic!() };
+        assert_eq!(told(&mut seen, call).len(), 1, "it is known now");
+        assert_eq!(length.deed, Deed::Length);
+        length.bytes
+    };
+    assert_eq!(length(&call(0, 1000, DATA)), 10_000, "a read");
+    let mut write = call(18, 300, DATA);
+    (write.arguments[3], write.counted_read, write.counted_written) = (40, 0, 300);
+    assert_eq!(length(&write), 10_000, "a write within");
+    write.arguments[3] = 9700;
+    assert_eq!(length(&write), 9700, "a write to what is the end now");
 }
 
 #[test]

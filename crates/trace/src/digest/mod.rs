@@ -170,7 +170,7 @@ fn count(slice: &mut Slice, record: &Record) {
         Deed::Sync | Deed::Metadata => {
             slice.called[usize::from(record.call)].took_ns += record.took_ns;
         }
-        Deed::Unplaced => {}
+        Deed::Unplaced | Deed::Length => {}
     }
 }
 
@@ -183,6 +183,7 @@ impl Sink for Digest {
                 self.slices.now(self.clock, record.at_ns).unplaced_bytes += record.bytes;
                 return Ok(()); // nobody knows whether it was storage
             }
+            Deed::Length => return Ok(()),
             Deed::Metadata | Deed::Device => {}
         }
         if matches!(record.deed, Deed::Sync | Deed::Metadata) {

@@ -12,12 +12,13 @@ use crate::source::Source;
 pub const FIRST_LINE: &[u8] = b"leadline capture 1";
 /// Numbers of files are below it (`FILES_MAX` of crates/capture).
 const FILES_END: u32 = 1 << 22;
-const DEEDS: [(Deed, &str); 5] = [
+const DEEDS: [(Deed, &str); 6] = [
     (Deed::Read, "R"),
     (Deed::Write, "W"),
     (Deed::Sync, "S"),
     (Deed::Metadata, "M"),
     (Deed::Unplaced, "U"),
+    (Deed::Length, "L"),
 ];
 
 /// The line of a record.
@@ -54,7 +55,7 @@ fn record_of(line: &[u8]) -> Option<Record> {
     let process = next().and_then(|number| u32::try_from(number).ok())?;
     let file = next().and_then(|number| u32::try_from(number).ok())?;
     let (offset, bytes, at_ns, took_ns) = (next()?, next()?, next()?, next()?);
-    if matches!(deed, Deed::Read | Deed::Write) && file >= FILES_END {
+    if matches!(deed, Deed::Read | Deed::Write | Deed::Length) && file >= FILES_END {
         return None; // more than a capture has
     }
     // What is left is a name, in which there may be spaces.

@@ -10,6 +10,7 @@ from leadline.record.application.capture import Capture
 from leadline.record.application.phase import FiveParameters, PhaseFound
 from leadline.record.application.reuse import Reuse
 from leadline.record.finding import Finding
+from leadline.record.jobs.replay import KeptSteps
 from leadline.record.study import Records, Status, StudyStart
 
 
@@ -70,6 +71,8 @@ class ApplicationFound(msgspec.Struct, frozen=True, kw_only=True):
     reuse: Reuse
     sentences: tuple[str, ...]
     findings: tuple[Finding, ...]
+    steps: KeptSteps | None = None
+    """None of a long trace, and of one that cannot be made again."""
 
 
 class Application(msgspec.Struct, frozen=True, kw_only=True):

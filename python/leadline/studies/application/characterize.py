@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from leadline.inputs import STDIN
@@ -358,7 +359,9 @@ def characterize_trace(
 def describe(trace: Trace, start: ApplicationStart, store: Keeper, began: float) -> Application:
     """Describe what was read or seen, and keep it; `began` is a reading of the monotonic clock."""
     phases = describe_phases(trace, start.study_id)
-    found = _found(start, trace, phases, began)
+    found = msgspec.structs.replace(
+        _found(start, trace, phases, began), steps=trace.steps(start.system, start.study_id)
+    )
     with shielded():  # a stop waits: half of it is nothing
         store.begin(APPLICATION, start)
         for phase in phases:

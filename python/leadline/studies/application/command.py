@@ -32,7 +32,14 @@ from leadline.studies.application.capture import (
 from leadline.studies.application.characterize import characterize_trace, load_application
 from leadline.studies.application.synthetic import Synthetic, longest_run_s, synthetic_of
 from leadline.studies.application.trace import TraceRefused, TraceStopped
-from leadline.studies.measurement.plan import ACCURACY, SECONDS, limits_of, plan_workload
+from leadline.studies.measurement.plan import (
+    ACCURACY,
+    SECONDS,
+    MeasurementRefused,
+    limits_of,
+    plan_workload,
+)
+from leadline.studies.measurement.replay import plan_steps
 from leadline.studies.prediction.text import render_application, sentences_of
 from leadline.studies.registry import KINDS
 from leadline.terminal.context import Context
@@ -59,20 +66,35 @@ def plan_application(
     target: Target,
     access: Access,
     *,
+    at_times: bool,
+    as_streams: bool,
     seconds: float | None,
     runs: int | None,
 ) -> tuple[WorkloadAsked, ...]:
-    """Return a phase as what is measured; a choice of the command goes over the application's.
+    """Return what of an application is measured; a choice of the command goes over its own.
 
-    In a directory, where no seconds are asked for, each run is the whole phase; else it goes on in
-    its steady state for so many seconds.
+    In a directory that is reached as it did, all its requests, where its description keeps them.
+    Else a phase as streams: in a directory, where no seconds are asked for, each run is the whole
+    phase, and anywhere else its steady state for so many seconds.
 
     Raises:
         StoreError: there is no such application.
         SyntheticRefused: it has no such phase.
+        MeasurementRefused: its requests have no times to wait for, or cannot be made again.
 
     """
     described = load_application(store, ref)
+    steps = described.found.steps
+    as_it_did = access.backend in ("", "pread") and not (access.direct or access.waits)
+    as_it_did &= not as_streams
+    if phase is None and seconds is None and target.has_files and as_it_did and steps:
+        planned = plan_steps(steps.replay, access, at_times=at_times, runs=runs)
+        return (msgspec.structs.replace(planned, application_id=described.start.study_id),)
+    if at_times:
+        raise MeasurementRefused(
+            "--at-times is of an application's own requests, in a directory, where its description "
+            "keeps them: leave it out, or --phase, --seconds, --direct and --sync"
+        )
     found = synthetic_of(described, phase)
     whole = target.has_files and seconds is None
     keeps = access.waits or not target.has_device
@@ -99,6 +121,9 @@ def plan_application(
 def print_application(store: Store, study: Measured, *, json: bool) -> None:
     """Tell a measurement of an application, and how it stands beside the description."""
     (asked,) = study.start.workloads
+    if asked.replay is not None:
+        tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
+        return
     described, found = _described(store, asked)
     document: dict[str, Any] = msgspec.to_builtins(KINDS[MEASUREMENT.kind].document(study))
     both = beside(described, found, study.points[0])

@@ -236,6 +236,7 @@ def application_document(study: Application) -> dict[str, Any]:
         "written_bytes": found.written_bytes,
         "miss_ratios": found.reuse.points,
         "reuse": found.reuse,
+        "replay": found.steps and found.steps.replay,
         "phases": study.phases,
         "facts": start.facts,
         "capture": _capture(start.capture),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
@@ -13,6 +14,7 @@ from leadline import _engine
 from leadline.errors import LeadlineError
 from leadline.inputs import open_regular
 from leadline.record.application import Gaps, Loop, Reuse, TraceFacts
+from leadline.record.jobs.replay import KeptSteps, Replay
 from leadline.record.wording import format_number
 from leadline.units import format_percent
 
@@ -177,6 +179,15 @@ class Trace:
             for each in found
         ]
         return np.array(rows, dtype=np.float64)
+
+    def steps(self, name: str, application_id: str) -> KeptSteps | None:
+        """Return the requests themselves, as a description keeps them; None of too many."""
+        found = self._read.steps()
+        if found is None:
+            return None
+        said, steps = found
+        about = {"trace": name, "application_id": application_id, **msgspec.json.decode(said)}
+        return KeptSteps(replay=msgspec.convert(about, Replay), packed=zlib.compress(steps))
 
     def reuse(self, cache_pages: Sequence[int]) -> Reuse:
         """Return how pages are used again, and what misses in caches of so many pages."""

@@ -233,14 +233,19 @@ _ReplayTrace = Annotated[
     ),
 ]
 _AtTimes = Annotated[
-    bool, typer.Option("--at-times", help="With --replay: no request before its time in the trace.")
+    bool,
+    typer.Option(
+        "--at-times",
+        help="With --replay or --application: no request before its time in the trace.",
+    ),
 ]
 _Phase = Annotated[
     int | None,
     typer.Option(
         metavar="N",
         min=1,
-        help="With --application: which of its phases.  [default: that with most requests]",
+        help="With --application: one of its phases, as streams that are like it.  [default: all "
+        "its requests where they are kept and the target is a directory; else the phase with most]",
     ),
 ]
 _Seconds = Annotated[
@@ -337,7 +342,7 @@ def command(
     chosen = Target.parse(target)
     _check(fio, application, phase, typed=rate is not None or arrivals is not None)
     others = {"--rate": rate, "--precondition": precondition, "--write-fio": write_fio}
-    _check_replay(replay, others, at_times=at_times, engine=engine)
+    _check_replay(replay, application, others, at_times=at_times, engine=engine)
     typed = [*(words or ()), *filter(None, [workload])]
     source = _source(typed, fio, application, replay, write_fio, resume=resume)
     reached = msgspec.structs.replace(capped(access, cache_limit), placement=placement)
@@ -345,6 +350,7 @@ def command(
     how: dict[str, Any] = {"seconds": seconds, "runs": runs}
     if application is not None:
         read = own.read_store()
+        how |= {"at_times": at_times, "as_streams": write_fio is not None}
         planned = plan_application(read, application, phase, chosen, reached, **how)
     elif replay is not None:
         planned = (plan_replay(replay, chosen, reached, at_times=at_times, **how),)
@@ -416,12 +422,19 @@ def _check(fio: Path | None, application: str | None, phase: int | None, *, type
 
 
 def _check_replay(
-    replay: str | None, others: Mapping[str, object], *, at_times: bool, engine: str
+    replay: str | None,
+    application: str | None,
+    others: Mapping[str, object],
+    *,
+    at_times: bool,
+    engine: str,
 ) -> None:
     """Refuse options that do not go with a replay, and what does not go without."""
     if replay is None:
-        if at_times:
-            raise typer.BadParameter("--at-times is of a trace's requests: add --replay TRACE")
+        if at_times and application is None:
+            raise typer.BadParameter(
+                "--at-times is of requests that were made: add --replay TRACE or --application A"
+            )
         return
     given = [name for name, value in others.items() if value is not None]
     given += [f"--engine {engine}"] if engine != "leadline" else []

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -14,11 +16,17 @@ from leadline import _engine
 from leadline.engine import Target
 from leadline.inputs import InputRefused, open_regular
 from leadline.record import Access, Measurement, Workload
+from leadline.record.application import APPLICATION
 from leadline.record.job import ReplayAsked
-from leadline.record.measurement import Replay, WorkloadAsked
+from leadline.record.jobs.replay import Replay
+from leadline.record.measurement import WorkloadAsked
 from leadline.record.wording import format_count, join_words
+from leadline.store import Keeper
 from leadline.studies.measurement.plan import MeasurementRefused
 from leadline.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from leadline.store import Store
 
 RUNS = 3
 """Each makes the whole trace."""
@@ -61,11 +69,28 @@ def plan_replay(
             "--backend out"
         )
     with _steps(trace) as (_, found):
-        replay = msgspec.structs.replace(found, at_times=at_times)
-    if at_times and not replay.times:
+        return plan_steps(found, access, at_times=at_times, seconds=seconds, runs=runs)
+
+
+def plan_steps(
+    found: Replay,
+    access: Access,
+    *,
+    at_times: bool,
+    seconds: float | None = None,
+    runs: int | None = None,
+) -> WorkloadAsked:
+    """Return a replay as what is to be measured; as `plan_replay`.
+
+    Raises:
+        MeasurementRefused: it has no times to wait for.
+
+    """
+    if at_times and not found.times:
         raise MeasurementRefused(
-            f"{trace} does not say when requests were made: leave --at-times out"
+            f"{found.trace} does not say when requests were made: leave --at-times out"
         )
+    replay = msgspec.structs.replace(found, at_times=at_times)
     times = runs or RUNS
     usual_s = min(SECONDS_MOST, max(SECONDS_LEAST, SPANS * (replay.span_s or 0.0)))
     return WorkloadAsked(
@@ -93,15 +118,21 @@ def _workload(replay: Replay) -> Workload:
 
 
 @contextmanager
-def replayed(replay: Replay | None) -> Iterator[ReplayAsked | None]:
+def replayed(replay: Replay | None, store: Keeper) -> Iterator[ReplayAsked | None]:
     """Yield what the engine is asked for while the steps are there; None of no replay.
 
     Raises:
-        MeasurementRefused: the trace is another by now.
+        MeasurementRefused: the trace is another by now, or the application's description is gone.
 
     """
     if replay is None:
         yield None
+        return
+    if replay.application_id is not None:
+        with tempfile.NamedTemporaryFile(prefix="leadline-replay-") as steps:
+            steps.write(_kept(replay.application_id, store))
+            steps.flush()
+            yield ReplayAsked(steps.name, replay.at_times)
         return
     with _steps(replay.trace) as (steps, found):
         if msgspec.structs.replace(found, at_times=replay.at_times) != replay:
@@ -109,6 +140,17 @@ def replayed(replay: Replay | None) -> Iterator[ReplayAsked | None]:
                 f"{replay.trace} is another trace than when this began: start a new measurement"
             )
         yield ReplayAsked(str(steps), replay.at_times)
+
+
+def _kept(application_id: str, store: Keeper) -> bytes:
+    # Whoever keeps measurements of an application has found it in the same store.
+    answer = cast("Store", store).find(application_id, APPLICATION).answer
+    if answer is None or answer.steps is None:
+        raise MeasurementRefused(
+            f"application {application_id[:8]} keeps no requests to be made again; give its trace "
+            "to --replay"
+        )
+    return zlib.decompress(answer.steps.packed)
 
 
 @contextmanager

@@ -239,7 +239,7 @@ class _Growing:
         self._is_kept = before is not None
         self._begun = False
         """In this sitting: one that is refused before leaves the study as others have it."""
-        self._store, self._start = store, start
+        self.store, self._start = store, start
 
     @property
     def study(self) -> Measured:
@@ -249,15 +249,15 @@ class _Growing:
     def begin(self) -> None:
         """Begin to keep the study: one that is refused before leaves nothing."""
         if not self._is_kept:
-            self._store.begin(MEASUREMENT, self._start)
+            self.store.begin(MEASUREMENT, self._start)
         self._is_kept = self._begun = True
 
     def add_run(self, run: Measurement) -> None:
-        self._store.add(self._start.study_id, run, runs_group(len(self.points)))
+        self.store.add(self._start.study_id, run, runs_group(len(self.points)))
         self.runs = (*self.runs, run)
 
     def add_point(self, point: Measurement) -> None:
-        self._store.add(self._start.study_id, point, POINTS)
+        self.store.add(self._start.study_id, point, POINTS)
         self.points, self.runs = (*self.points, point), ()
 
     def end(self) -> None:
@@ -267,7 +267,7 @@ class _Growing:
             readings = [run.wall_s for point in self.points for run in point.runs]
             wall_s = sum(readings) + sum(run.result.wall_s for run in self.runs)
             took = ElapsedAnswer(wall_s=wall_s, written_bytes=self.wear.written_bytes)
-            self._store.end(self._start.study_id, took, self.status)
+            self.store.end(self._start.study_id, took, self.status)
 
     def point_id(self, workload: WorkloadAsked) -> str:
         """Return the id of what is measured next; of one alone that has no name its study's."""
@@ -345,7 +345,7 @@ def _measure(
         return until_completed(run, limits, lambda: end_s - engine.clock_s)
 
     ahead = _Ahead(workload, limits, pause_s, begun_s=engine.clock_s)
-    with replayed(workload.replay) as replay:
+    with replayed(workload.replay, growing.store) as replay:
         beside: dict[str, Any] = {"streams": workload.streams} if workload.streams else {}
         beside |= {"replay": replay} if replay is not None else {}
         for number in range(len(kept), workload.runs):
