@@ -3,7 +3,8 @@
 //!
 //! What a descriptor means is looked up in the kernel's own tables when the call has ended, so that
 //! nothing has to be followed and no file can be closed before it was looked at. Written by us for
-//! this; offered to the kernel under the GPL too, as it asks of programs that read its memory.
+//! this, and offered under Apache-2.0, BSD-2-Clause or GPL-2.0: the kernel asks that of programs that
+//! read its memory (docs/decisions/0017-the-programs-in-the-kernel-are-dual-licensed.md).
 
 #![forbid(unsafe_code)]
 
