@@ -10,6 +10,7 @@ from leadline.models.joint import fit_joint
 from leadline.models.learning import Box, spread_out
 from leadline.models.model import Floats, disturbance_ln_sd, sample_of
 from leadline.record import Interval, Measurement, Offered, OtherLoad
+from leadline.record.finding import Finding
 from leadline.studies.measurement.text import idle_machine_mb_s, measurement_rows
 from leadline.studies.survey.sentences import survey_findings
 from leadline.studies.survey.study import LEARN_FRAC
@@ -165,3 +166,15 @@ def test_a_survey_beside_others_says_what_its_levels_would_reach_alone() -> None
     assert said.values["level"] == region.name
     assert said.values["idle_mb_s"] == pytest.approx(2 * region.throughput_mb_s.value)
     assert "; on an idle machine " in str(said)
+
+
+def test_what_several_runs_found_alike_is_told_once() -> None:
+    point = sample_point("p")
+    alike = [Finding.of("stall", target_s=seconds, start_s=0.5) for seconds in (1.0, 2.0, 3.0)]
+    result = msgspec.structs.replace(
+        point.result, findings=(alike[0], Finding.of("no_interval"), *alike[1:])
+    )
+    rows = measurement_rows(msgspec.structs.replace(point, result=result, findings=()))
+    said = [text for name, text in rows if name == "warning"]
+    assert len(said) == 2
+    assert said[0] == f"{alike[0]} (and 2 more like it)"

@@ -171,8 +171,15 @@ def test_an_application_is_made_again_as_it_was(tmp_path: Path) -> None:
     assert code == 0, complained
     point = json.loads(said)
     assert point["replay"]["application_id"] == described["application"]
+    assert point["replay"]["at_times"]
+    assert point["result"]["wall_s"] >= 1.0
     assert point["result"]["read"]["operations"] == 1000
     assert point["result"]["workload_bytes"] == {"read": 1000 * PAGE, "write": PAGE}
+    code, said, complained = run(
+        tmp_path, "--application", "app", "--as-fast", "--runs", "1", "--json"
+    )
+    assert code == 0, complained
+    assert not json.loads(said)["replay"]["at_times"]
     words = ["--application", "app", "--phase", "1", "--runs", "1", "--json"]
     code, said, complained = run(tmp_path, *words)
     assert code == 0, complained

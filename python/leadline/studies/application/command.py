@@ -66,14 +66,15 @@ def plan_application(
     target: Target,
     access: Access,
     *,
-    at_times: bool,
+    at_times: bool | None,
     as_streams: bool,
     seconds: float | None,
     runs: int | None,
 ) -> tuple[WorkloadAsked, ...]:
     """Return what of an application is measured; a choice of the command goes over its own.
 
-    In a directory that is reached as it did, all its requests, where its description keeps them.
+    In a directory that is reached as it did, all its requests, where its description keeps them: at
+    their times, if it has them, for what the program did in between is not the storage's.
     Else a phase as streams: in a directory, where no seconds are asked for, each run is the whole
     phase, and anywhere else its steady state for so many seconds.
 
@@ -88,12 +89,13 @@ def plan_application(
     as_it_did = access.backend in ("", "pread") and not (access.direct or access.waits)
     as_it_did &= not as_streams
     if phase is None and seconds is None and target.has_files and as_it_did and steps:
-        planned = plan_steps(steps.replay, access, at_times=at_times, runs=runs)
+        paced = steps.replay.times if at_times is None else at_times
+        planned = plan_steps(steps.replay, access, at_times=paced, runs=runs)
         return (msgspec.structs.replace(planned, application_id=described.start.study_id),)
-    if at_times:
+    if at_times is not None:
         raise MeasurementRefused(
-            "--at-times is of an application's own requests, in a directory, where its description "
-            "keeps them: leave it out, or --phase, --seconds, --direct and --sync"
+            "--at-times and --as-fast are of an application's own requests, in a directory, where "
+            "its description keeps them: leave it out, or --phase, --seconds, --direct and --sync"
         )
     found = synthetic_of(described, phase)
     whole = target.has_files and seconds is None

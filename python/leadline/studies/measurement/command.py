@@ -233,10 +233,11 @@ _ReplayTrace = Annotated[
     ),
 ]
 _AtTimes = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--at-times",
-        help="With --replay or --application: no request before its time in the trace.",
+        "--at-times/--as-fast",
+        help="With --replay or --application: no request before its time in the trace, or each as "
+        "soon as the last has ended.  [default: an application's at its times, a trace's as fast]",
     ),
 ]
 _Phase = Annotated[
@@ -317,7 +318,7 @@ def command(
     application: _Application = None,
     phase: _Phase = None,
     replay: _ReplayTrace = None,
-    at_times: _AtTimes = False,
+    at_times: _AtTimes = None,
     seconds: _Seconds = None,
     runs: _Runs = None,
     accuracy: _Accuracy = ACCURACY,
@@ -353,7 +354,7 @@ def command(
         how |= {"at_times": at_times, "as_streams": write_fio is not None}
         planned = plan_application(read, application, phase, chosen, reached, **how)
     elif replay is not None:
-        planned = (plan_replay(replay, chosen, reached, at_times=at_times, **how),)
+        planned = (plan_replay(replay, chosen, reached, at_times=bool(at_times), **how),)
     else:
         files, due = chosen.has_files or bool(write_fio), _arrivals(rate, arrivals)
         planned = _workloads(source, chosen, access=reached, arrivals=due, files=files, **how)
@@ -426,14 +427,15 @@ def _check_replay(
     application: str | None,
     others: Mapping[str, object],
     *,
-    at_times: bool,
+    at_times: bool | None,
     engine: str,
 ) -> None:
     """Refuse options that do not go with a replay, and what does not go without."""
     if replay is None:
-        if at_times and application is None:
+        if at_times is not None and application is None:
             raise typer.BadParameter(
-                "--at-times is of requests that were made: add --replay TRACE or --application A"
+                "--at-times and --as-fast are of requests that were made: add --replay TRACE or "
+                "--application A"
             )
         return
     given = [name for name, value in others.items() if value is not None]

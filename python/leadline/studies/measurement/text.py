@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from leadline.record import (
     OperationSummary,
     Workload,
 )
+from leadline.record.finding import Severity
 from leadline.record.measurement import MEASUREMENT, Measured
 from leadline.record.result import NUMBERS
 from leadline.record.survey import SURVEY
@@ -399,8 +400,16 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
     ]
     numbers = [(told.title or "", getattr(result, name)) for name, (_, told) in NUMBERS.items()]
     rows += [(title, str(number)) for title, number in numbers if title and number is not None]
-    rows += [("warning", warning) for warning in (*map(str, point.findings), *result.warnings)]
+    rows += [("warning", warning) for warning in (*map(str, point.findings), *_warnings(result))]
     return [(name, text) for name, text in (*rows, ("point", point.point_id)) if text is not None]
+
+
+def _warnings(result: EngineResult) -> Iterator[str]:
+    """What else a reader must know, each thing once: runs find the same with other values."""
+    told = [each for each in result.findings if each.severity is not Severity.INVALID]
+    for code in dict.fromkeys(each.code for each in told):
+        first, *more = (each for each in told if each.code == code)
+        yield f"{first} (and {len(more)} more like it)" if more else str(first)
 
 
 def _write_mode(point: Measurement) -> str | None:
