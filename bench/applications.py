@@ -211,6 +211,8 @@ def own_us(place: Workplace, described: dict[str, Any], cap: int) -> float:
     """Make the description's own requests again; return the time of one of them."""
     found = place.measure(cap, "--application", described["application"])["replay"]
     reads, writes, _ = found["requests"]
+    over = found["here_s"] / sum(found["took_s"])
+    print(f"    x{over:.2f} of their time in its own trace:", flush=True)
     return float(1e6 * found["here_s"] / (reads + writes))
 
 
