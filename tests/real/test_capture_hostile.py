@@ -352,11 +352,10 @@ def test_calls_for_which_there_was_no_room_are_told_and_not_predicted_from() -> 
                 watching.send_signal(signal.SIGSTOP)
                 read(600_000)
                 watching.send_signal(signal.SIGCONT)
-                watching.send_signal(signal.SIGINT)
+                program.stdin.close()  # by which it ends, and the watching with it
                 said, error = watching.communicate(timeout=60)
-            program.kill()
-    answer = json.loads(said)
     assert watching.returncode == 3, error
+    answer = json.loads(said)
     assert answer["capture"]["lost"] > 1_000
     assert "calls_lost" in [each["code"] for each in answer["findings"]]
     assert answer["predictable"] is False
@@ -376,6 +375,6 @@ def test_a_program_that_maps_its_data_is_told_of() -> None:
         answer = arena.described("--way", "bpf", "--", *PYTHON, "-c", maps, "data")
     if answer["capture"]["mapped_bytes"] is None:
         pytest.skip("this kernel does not tell what mappings use")
-    # The kernel maps neighbours of a touched page with it: no more than there is, and most of it.
-    assert 16 << 20 < answer["capture"]["mapped_bytes"] <= 32 << 20
+    # Neighbours of a touched page are mapped with it and not always told of; Python maps some, too.
+    assert 16 << 20 < answer["capture"]["mapped_bytes"] < 48 << 20
     assert "mapped" in [each["code"] for each in answer["findings"]]

@@ -270,7 +270,7 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     latency_us: LatencyUs
     read: OperationSummary
     write: OperationSummary
-    sync: OperationSummary | None = None
+    syncs: OperationSummary | None = None
     """Waits of a replay until what was written is on the device."""
     wall_s: Annotated[float, SUM]
     """Length of the measured window."""

@@ -105,7 +105,7 @@ def _summary(parts: Sequence[OperationSummary]) -> OperationSummary:
 
 
 def _syncs(runs: Sequence[EngineResult]) -> OperationSummary | None:
-    known = [run.sync for run in runs if run.sync is not None]
+    known = [run.syncs for run in runs if run.syncs is not None]
     return _summary(known) if known else None
 
 
@@ -367,7 +367,7 @@ RESULT: Rules = {
     "latency_us": lambda runs: runs.latency,
     "read": lambda runs: runs.read,
     "write": lambda runs: runs.write,
-    "sync": lambda runs: _syncs(runs.all),
+    "syncs": lambda runs: _syncs(runs.all),
     "workload_bytes": lambda runs: MovedBytes(runs.read.bytes, runs.write.bytes),
     "device_bytes": lambda runs: _moved([run.device_bytes for run in runs]),
     "cached_share": lambda runs: _over_reads(runs.all, lambda run: run.cached_share),

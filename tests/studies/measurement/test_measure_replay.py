@@ -55,7 +55,7 @@ def test_a_trace_is_made_again_request_by_request(tmp_path: Path) -> None:
     assert code == 0, complained
     point = json.loads(said)
     found = point["result"]
-    assert [found[kind]["operations"] for kind in ("read", "write", "sync")] == [52, 20, 2]
+    assert [found[kind]["operations"] for kind in ("read", "write", "syncs")] == [52, 20, 2]
     assert found["workload_bytes"] == {"read": 2 * 26 * PAGE, "write": 2 * 10 * PAGE}
     replay = point["replay"]
     assert replay["requests"] == [26, 10, 1]

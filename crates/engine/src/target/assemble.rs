@@ -136,7 +136,7 @@ pub fn assemble(mut run: Finished) -> Result<MeasureResult, EngineError> {
         latency_us: latency_us(felt),
         read: operations_of(tally.read.bytes, &tally.read.latency),
         write: operations_of(tally.write.bytes, &tally.write.latency),
-        sync: (tally.sync.latency.count() > 0).then(|| operations_of(0, &tally.sync.latency)),
+        syncs: (tally.sync.latency.count() > 0).then(|| operations_of(0, &tally.sync.latency)),
         wall_s: run.wall_s,
         total_s: run.total_s,
         prepare_s: run.prepare_s,

@@ -67,7 +67,7 @@ fn every_step_is_made_where_it_belongs_and_nothing_else_is_touched() {
     assert_eq!((0..8).filter(|block| changed(*block)).collect::<Vec<_>>(), [3, 5]);
     assert_eq!(content(&scratch, 1).len() as u64, 2 * BLOCK);
     let count = |kind: &str| found[kind]["operations"].as_u64().unwrap();
-    assert_eq!((count("read"), count("write"), count("sync")), (1, 4, 3));
+    assert_eq!((count("read"), count("write"), count("syncs")), (1, 4, 3));
     assert_eq!(found["workload_bytes"], json!({"read": BLOCK, "write": 4 * BLOCK}));
     assert_eq!(found["written_bytes"]["layout"], json!(0), "the files were there");
 }
@@ -99,7 +99,7 @@ fn what_another_lane_writes_is_there_when_it_is_read() {
     let steps = Steps { initial_bytes: vec![0], lanes: 2, steps: all };
     let found = result(&job(&scratch, &steps, false));
     assert_eq!(found["read"]["bytes"], json!(BLOCK));
-    assert_eq!(found["sync"]["operations"], json!(16));
+    assert_eq!(found["syncs"]["operations"], json!(16));
 }
 
 #[test]

@@ -334,7 +334,7 @@ pub struct MeasureResult {
     /// Writes of the window.
     pub write: OperationSummary,
     /// Waits of a replay until what was written is on the device; null without any.
-    pub sync: Option<OperationSummary>,
+    pub syncs: Option<OperationSummary>,
     /// Length of the measured window.
     pub wall_s: f64,
     /// Prepare, warm up, measure and drain together.

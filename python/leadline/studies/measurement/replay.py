@@ -177,7 +177,7 @@ def _steps(trace: str) -> Iterator[tuple[Path, Replay]]:
 def replay_s(point: Measurement) -> float:
     """Time that the requests of a replayed trace took here in one run, all added up."""
     result = point.result
-    kinds = (result.read, result.write, result.sync)
+    kinds = (result.read, result.write, result.syncs)
     us = sum(
         kind.operations * kind.latency_us.mean
         for kind in kinds

@@ -381,7 +381,7 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
         *span_rows(result),
         ("reads", _operations(result.read)),
         ("writes", _operations(result.write)),
-        ("syncs", _operations(result.sync) if result.sync else None),
+        ("syncs", _operations(result.syncs) if result.syncs else None),
         ("cache hits", format_source(result)),
         ("network", format_network(result)),
         ("page cache", format_cache_events(result)),
