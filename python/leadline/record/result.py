@@ -351,12 +351,14 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
         """How many times as fast a closed loop would be if no other program used a processor.
 
         The lesser of two bounds of operational analysis: its workers wait for a processor no
-        longer, or all processors are theirs. None where the kernel does not count the waits, and of
-        an open loop.
+        longer, or all processors are theirs. Without others there is no gain: what waits then waits
+        for its own. None where the kernel does not count the waits, and of an open loop.
         """
         waited = self.other_load.waited_cpu
-        if waited is None or self.offered is not None:
+        if waited is None or self.foreign_cpu is None or self.offered is not None:
             return None
+        if self.others_cpu <= CALM_FOREIGN_CPU_MAX:
+            return 1.0
         used = self.cpu_user + self.cpu_system
         unwaiting = processes / max(processes - waited, 1e-9)
         return max(1.0, min(unwaiting, processors / used if used > 0 else unwaiting))

@@ -81,12 +81,15 @@ def test_a_fifth_of_the_readings_slowed_by_others_moves_predictions_less(seed: i
     assert np.mean(off[PROCESSORS]) < 0.7 * np.mean(off[None])
 
 
-def run_beside(waited: float | None, *, processes: int, used: float) -> Measurement:
+def run_beside(
+    waited: float | None, *, processes: int, used: float, others: float = 1.0
+) -> Measurement:
     """A reading of 1,000 MB/s whose workers waited for a processor so many seconds per second."""
     point = sample_point("p")
     result = msgspec.structs.replace(
         point.result,
-        throughput_mb_s=Interval(1000.0, None, None, 2),
+        throughput_mb_s=Interval(1000.0, 900.0, None, 2),
+        foreign_cpu=others,
         cpu_user=0.1 * used,
         cpu_system=0.9 * used,
         offered=None,
@@ -101,28 +104,35 @@ def run_beside(waited: float | None, *, processes: int, used: float) -> Measurem
 
 
 @pytest.mark.parametrize(
-    ("waited", "processes", "used", "mb_s"),
+    ("waited", "processes", "used", "others", "mb_s"),
     [
         # Two workers that had a processor between them and a loop beside each: twice as fast.
-        (1.0, 2, 1.0, 2000.0),
+        (1.0, 2, 1.0, 1.0, 2000.0),
         # One worker that waits for the disk most of its time gains what it waited, no more.
-        (0.2, 1, 0.1, 1250.0),
+        (0.2, 1, 0.1, 1.0, 1250.0),
         # Four workers that wait for each other alone have both processors already.
-        (2.0, 4, 2.0, 1000.0),
+        (2.0, 4, 2.0, 1.0, 1000.0),
         # Four beside two loops, of whose waiting half is each other's.
-        (3.0, 4, 1.0, 2000.0),
-        (0.0, 1, 1.0, 1000.0),
-        (None, 1, 1.0, 1000.0),
+        (3.0, 4, 1.0, 1.0, 2000.0),
+        # Sixteen that come at once, on a machine that nobody else uses, wait for each other.
+        (2.0, 16, 0.5, 0.05, 1000.0),
+        (0.0, 1, 1.0, 1.0, 1000.0),
+        (None, 1, 1.0, 1.0, None),
     ],
 )
 def test_on_an_idle_machine_nothing_waits_and_no_processor_is_used_twice(
-    waited: float | None, processes: int, used: float, mb_s: float
+    waited: float | None, processes: int, used: float, others: float, mb_s: float | None
 ) -> None:
-    point = run_beside(waited, processes=processes, used=used)
-    assert idle_machine_mb_s(point) == pytest.approx(mb_s)
+    point = run_beside(waited, processes=processes, used=used, others=others)
+    found = idle_machine_mb_s(point)
     told = dict(measurement_rows(point)).get("idle machine")
-    assert (told is None) == (mb_s < 1050)
-    assert told is None or f"{format_rate(mb_s)}: " in told
+    assert (told is None) == (mb_s is None or mb_s < 1050)
+    if mb_s is None:
+        assert found is None
+        return
+    assert found is not None
+    assert (found.value, found.low) == pytest.approx((mb_s, 0.9 * mb_s))
+    assert told is None or format_rate(mb_s) in told
 
 
 def test_an_open_loop_keeps_its_rate_on_an_idle_machine() -> None:

@@ -208,6 +208,9 @@ def format_replay(point: Measurement) -> str | None:
     if replay.left_out:
         calls = join_words([f"{count:,} {name}" for name, count in replay.left_out])
         said.append(f"not made again: {calls}")
+    short = replay.bytes[0] * max(1, len(point.runs)) - result.workload_bytes.read
+    if short > 0:
+        said.append(f"{format_bytes(short)} fewer read: files ended before, or the time did")
     if replay.unplaced_bytes:
         said.append(f"{format_bytes(replay.unplaced_bytes)} of it have no known place")
     return "; ".join(said)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from leadline.record import (
     EngineResult,
+    Interval,
     LatencyUs,
     Measurement,
     Offered,
@@ -440,30 +441,40 @@ IDLE_GAIN_TOLD = 1.05
 
 def idle_gain_at(
     workload: Workload, points: Sequence[Measurement], processors: float | None
-) -> float:
-    """How many times as fast a workload would be on an idle machine, by its median reading."""
+) -> float | None:
+    """How many times as fast a workload would be on an idle machine, by its median reading.
+
+    None where nobody knows.
+    """
     gains = [
         gain
         for point in points
         if processors and point.workload == workload
         if (gain := point.result.idle_gain(workload.process_num, processors)) is not None
     ]
-    return statistics.median(gains) if gains else 1.0
+    return statistics.median(gains) if gains else None
 
 
-def idle_machine_mb_s(point: Measurement) -> float:
-    """Throughput if no other program had used a processor, in MB/s; as it was where none did."""
+def idle_machine_mb_s(point: Measurement) -> Interval | None:
+    """Throughput if no other program had used a processor, in MB/s; None if not known.
+
+    The interval is that of the throughput: how good the estimate is, it does not tell.
+    """
     gain = idle_gain_at(point.workload, [point], point.facts.get("cpu_count"))
-    return gain * point.result.throughput_mb_s.value
+    if gain is None:
+        return None
+    rate = point.result.throughput_mb_s
+    ends = {name: end and gain * end for name, end in (("low", rate.low), ("high", rate.high))}
+    return msgspec.structs.replace(rate, value=gain * rate.value, **ends)
 
 
 def format_idle(point: Measurement) -> str | None:
     """Say how fast it would be on an idle machine, where that is faster."""
     rate = idle_machine_mb_s(point)
-    if rate < IDLE_GAIN_TOLD * point.result.throughput_mb_s.value:
+    if rate is None or rate.value < IDLE_GAIN_TOLD * point.result.throughput_mb_s.value:
         return None
     waited = (point.result.other_load.waited_cpu or 0.0) / point.workload.process_num
-    return f"{format_rate(rate)}: {format_percent(waited)} of the time went by waiting for a CPU"
+    return f"{format_rate_ci(rate)}: {format_percent(waited)} of the time was waiting for a CPU"
 
 
 def _steadiness(result: EngineResult) -> str:

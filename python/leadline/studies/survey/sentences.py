@@ -312,7 +312,7 @@ def _foreign_load(survey: Survey, points: Sequence[Measurement]) -> Finding | No
         return None
     values: dict[str, int | float | str] = {"busy": busy, "points": len(points)}
     processors = survey.start.facts.get("cpu_count")
-    idle = {r.name: idle_gain_at(r.focal, points, processors) for r in survey.regions}
+    idle = {r.name: idle_gain_at(r.focal, points, processors) or 1.0 for r in survey.regions}
     slowed = max(survey.regions, key=lambda region: idle[region.name], default=None)
     if slowed is not None and idle[slowed.name] >= IDLE_GAIN_TOLD:
         rate = slowed.throughput_mb_s.value
