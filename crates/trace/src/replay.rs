@@ -65,7 +65,7 @@ pub fn steps_of(input: impl Read, progress: Progress<'_>) -> Result<(Steps, Repl
     let noted = readers::read(format, &mut source, &mut ordered)?;
     ordered.finish()?;
     let times = format.has_times() && noted.unseen.iter().all(|(name, _)| *name != NO_TIMES);
-    ordered.sink.laid(format, times)
+    laid(&ordered.sink, format, times)
 }
 
 /// Requests and waits as they come; the rest is counted.
@@ -167,11 +167,6 @@ impl Kept {
     pub(crate) fn len(&self) -> usize {
         self.records.len()
     }
-
-    /// Their steps, and what these are of.
-    pub(crate) fn laid(&self, format: Format, times: bool) -> Result<(Steps, Replayed), Refused> {
-        laid(self, format, times)
-    }
 }
 
 impl Replayed {
@@ -209,7 +204,8 @@ impl Replayed {
     }
 }
 
-fn laid(kept: &Kept, format: Format, times: bool) -> Result<(Steps, Replayed), Refused> {
+/// The steps of what was kept, and what these are of.
+pub(crate) fn laid(kept: &Kept, format: Format, times: bool) -> Result<(Steps, Replayed), Refused> {
     let records = &kept.records;
     let mut found = Replayed::of(kept, format, times);
     let first_ns = records.first().map_or(0, |first| first.at_ns);

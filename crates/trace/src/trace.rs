@@ -15,7 +15,7 @@ use crate::misses::{Misses, misses_at};
 use crate::order::InOrder;
 use crate::readers::{self, NO_TIMES, Noted};
 use crate::record::{CALLS, Refused};
-use crate::replay::{Replayed, Seen};
+use crate::replay::{Replayed, Seen, laid};
 use crate::source::{Progress, Source};
 use crate::told::{About, Calls, Cell, Features, Gaps, NEAR, Outstanding, Part};
 
@@ -81,7 +81,7 @@ impl Trace {
             unseen: noted.unseen.into_iter().filter(|(name, _)| *name != NO_TIMES).collect(),
         };
         // What cannot be made again, because too much of it overlaps, is described all the same.
-        let steps = requests.and_then(|kept| kept.laid(format, times == "known").ok());
+        let steps = requests.and_then(|kept| laid(&kept, format, times == "known").ok());
         Self { about, digest, steps }
     }
 
