@@ -1,11 +1,10 @@
 """How much longer a program takes when it is watched, and whether all of it was seen.
 
-    .venv/bin/python bench/capture.py [--pairs 5] [--ways bpf,ptrace] [--rows sqlite,compile]
+    .venv/bin/python bench/capture.py [--pairs 5] [--ways bpf,ptrace] [--programs pgbench,compile]
 
-Each program runs watched and not watched in turns, in a folder of its own; the ratio is of their
-times, with the 95% interval of its geometric mean. Two pairs say little: give ten on a calm
-machine. SQLite: single updates and lookups with its rollback journal. A compile: small files of C,
-one by one.
+Each program of bench/programs runs watched and not watched in turns, in a folder of its own; the
+ratio is of their times, with the 95% interval of its geometric mean. Two pairs say little: give ten
+on a calm machine.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import Cell, Column, Row, add_save_option, save
+from programs import PROGRAMS, Unavailable
 
 MEASURES = ("crates/capture/src", "crates/trace/src")
 COLUMNS = (
@@ -31,60 +30,29 @@ COLUMNS = (
     Column("lost", "lost", ("{value:.3g}%",)),
 )
 RATIO_MOST, OFF_MOST = 1.05, 1.0
-"""What issue 18 allows, of root's way: of the time, and of the bytes in %."""
-SQLITE = """
-import random, sqlite3, sys
-random.seed(5)
-base = sqlite3.connect("load.sqlite", isolation_level=None)
-base.execute("CREATE TABLE IF NOT EXISTS t (k INTEGER PRIMARY KEY, v BLOB)")
-base.execute("PRAGMA cache_size = 100")
-base.execute("BEGIN")
-base.executemany("INSERT OR REPLACE INTO t VALUES (?, zeroblob(200))", [(k,) for k in range(20000)])
-base.execute("COMMIT")
-for number in range(2000):
-    if number % 4 == 0:
-        base.execute("UPDATE t SET v = randomblob(200) WHERE k = ?", (random.randrange(20000),))
-    else:
-        base.execute("SELECT v FROM t WHERE k = ?", (random.randrange(20000),)).fetchall()
-"""
-COMPILE = "for each in c*.c; do cc -O1 -c $each -o ${each%.c}.o || exit 1; done"
-FILES = 12
+"""Goals of root's way: of the time, and of the bytes in %."""
 
 
-def prepare(folder: Path) -> None:
-    """Write what is compiled."""
-    body = "\n".join(f'int f{n}(int x) {{ return printf("%d", x * {n}); }}' for n in range(200))
-    for number in range(FILES):
-        text = f"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n{body}\n"
-        (folder / f"c{number}.c").write_text(text, encoding="ascii")
-
-
-def command_of(row: str) -> list[str]:
-    """Return what is run; stops where it is missing."""
-    if row == "sqlite":
-        return [sys.executable, "-I", "-c", SQLITE]
-    if shutil.which("cc") is None:
-        sys.exit("there is no cc here; leave --rows compile out")
-    return ["sh", "-c", COMPILE]
-
-
-def measured(row: str, way: str, pairs: int) -> dict[str, Any]:
+def measured(name: str, way: str, pairs: int, below: Path) -> dict[str, Any]:
     """Run one program in turns; return what was said of its capture."""
     leadline = str(Path(sys.executable).with_name("leadline"))
-    with tempfile.TemporaryDirectory(prefix="leadline-bench-") as folder:
-        prepare(Path(folder))
+    with tempfile.TemporaryDirectory(prefix="leadline-bench-", dir=below) as root:
+        Path(root).chmod(0o755)  # a database server is another user
+        folder = Path(root) / "data"
+        folder.mkdir()
+        PROGRAMS[name].prepare(folder)
         words = ["characterize", "--json", "--way", way, "--perturbation", str(pairs), "--"]
         done = subprocess.run(
-            [leadline, *words, *command_of(row)],
+            [leadline, *words, "sh", "-c", PROGRAMS[name].script],
             capture_output=True,
             text=True,
             check=False,
             cwd=folder,
-            env=os.environ | {"LEADLINE_STORE": f"{folder}/store.sqlite"},
+            env=os.environ | {"LEADLINE_STORE": f"{root}/store.sqlite"},
         )
     if done.returncode not in (0, 3):
-        sys.exit(f"{row}, {way}: {done.stderr}")
-    found: dict[str, Any] = json.loads(done.stdout)["capture"]
+        sys.exit(f"{name}, {way}: {done.stderr}")
+    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{\n") :])["capture"]
     return found
 
 
@@ -112,13 +80,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--ways", default="bpf,ptrace")
-    parser.add_argument("--rows", default="sqlite,compile")
+    parser.add_argument("--programs", default="sqlite-rollback,pgbench,compile")
+    parser.add_argument("--folder", type=Path, default=Path(__file__).parents[1] / "build")
     add_save_option(parser, "capture")
     asked = parser.parse_args()
     rows = []
-    for what in asked.rows.split(","):
+    for what in asked.programs.split(","):
         for way in asked.ways.split(","):
-            found = measured(what, way, asked.pairs)
+            try:
+                found = measured(what, way, asked.pairs, asked.folder)
+            except Unavailable as missing:
+                print(f"{what} left out: {missing}", flush=True)
+                continue
             rows.append(row_of(what, way, found, asked.pairs))
             turns = found["perturbation"]
             print(
@@ -127,7 +100,7 @@ def main() -> None:
                 f"{found['lost']} lost, bytes off {100 * (found['bytes_off'] or 0):.4f}%"
             )
     load = f"Load average {os.getloadavg()[0]:.0f}."
-    save(asked, COLUMNS, rows, directory=Path(), rounds=asked.pairs, note=load)
+    save(asked, COLUMNS, rows, directory=asked.folder, rounds=asked.pairs, note=load)
 
 
 if __name__ == "__main__":

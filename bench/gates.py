@@ -5,10 +5,10 @@
 
 Two ext4 file systems on one disk, made alike, are measured interleaved with `--fail-if slower=5%`:
 one workload a gate, the five of `six_systems` in turn, every second gate beside a loop that takes a
-processor. Then the second one's reads are throttled to 90% of the first's rate, which a gate just
-before has told, and a verdict is asked for with so many passes. Each gate's document is kept and
-not measured again. Needs root, as `bench/six_systems.py`; an hour, on a machine that does nothing
-else.
+processor. Then the second one's reads are throttled to 90% of what its device just read a second
+for the workload, which is more than was asked for where the kernel reads ahead, and a verdict is
+asked for with so many passes. Each gate's document is kept and not measured again. Needs root, as
+`bench/six_systems.py`; an hour, on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 from figures import Cell, Column, Content, Row, add_save_option, markdown, save, slug
 from real_disk import beside
-from six_systems import SYSTEMS, WORKLOADS, in_own_namespace, leadline, mounted
+from six_systems import SYSTEMS, WORKLOADS, System, in_own_namespace, leadline, mounted
 from verdicts import survey, throttled
 
 MEASURES = ("python/leadline/studies/comparison", "python/leadline/stats", "crates/engine/src/run")
@@ -62,6 +62,15 @@ def gate(store: Path, path: Path, workload: str, *more: str) -> dict[str, Any]:
     said: dict[str, Any] = json.loads(path.read_text())
     print(f"# {path.stem}: {said['code']}, {said['pair']['ratio']}", flush=True)
     return said
+
+
+def device_rate(store: Path, system: System, point: Path, workload: str) -> float:
+    """Return the MB/s that a file system's device reads for a workload just now."""
+    cap = f"{system.cache_mib}MiB"
+    words = ("--workload", workload, "--cache-limit", cap, "--seconds", "20s", "--json")
+    said = subprocess.check_output([*leadline(store), "measure", str(point), *words])
+    found = json.loads(said)["result"]
+    return float(found["device_bytes"]["read"] / found["wall_s"] / 1e6)
 
 
 def row_of(what: str, gates: Sequence[dict[str, Any]], *, slower: bool) -> Row:
@@ -109,10 +118,9 @@ def asked_of(folder: Path, asked: argparse.Namespace) -> Iterator[Row]:
         found = list[dict[str, Any]]()
         for number in range(asked.throttled):
             of = READS[number % len(READS)]
-            # What the disk does just now: an hour ago it may have been twice as fast.
-            before = gate(store, asked.keep / f"before-{number}.json", WORKLOADS[of])
             path = asked.keep / f"throttled-{number}.json"
-            with throttled([points["other"]], THROTTLED_TO * before["pair"]["a_mb_s"]["value"]):
+            device_mb_s = THROTTLED_TO * device_rate(store, ext4, points["other"], WORKLOADS[of])
+            with throttled([points["other"]], device_mb_s):
                 found.append(gate(store, path, WORKLOADS[of], "--passes", str(asked.passes)))
         if found:
             yield row_of("throttled to 90%, reads", found, slower=True)

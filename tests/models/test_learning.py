@@ -21,7 +21,7 @@ from leadline.models.learning import (
     spread_out,
 )
 from leadline.models.model import sample_of
-from leadline.record import Measurement, Status
+from leadline.record import Measurement, Status, Workload
 from leadline.studies.survey import middle
 from leadline.studies.survey.explain import explain
 from leadline.studies.survey.plan import make_plan
@@ -82,6 +82,29 @@ def test_next_points_lie_inside_and_a_share_of_them_at_boundaries(
     assert at_boundary[1.0] == 8, "all are forced"
     assert at_boundary[0.0] < 8, "none is, and most lie elsewhere"
     assert at_boundary[BOUNDARY_SHARE] >= 2
+
+
+def test_a_share_of_the_points_goes_to_what_is_needed_and_the_rest_helps_it(
+    before: tuple[JointModel, list[Measurement], Box],
+) -> None:
+    model, points, box = before
+    far = Workload(unique_bytes=10**15, size_mean=8192, read_frac=0.0, seq_frac=1.0)
+    needed = [box.nearest(far), box.nearest(msgspec.structs.replace(far, unique_bytes=8192))]
+    assert all(box.holds(each) for each in needed)
+    assert [each.read_frac for each in needed] == [0.0, 0.0]
+
+    def doubt(chosen: list[Workload]) -> float:
+        covariance = model.covariance([*chosen, *needed])
+        own = covariance[: len(chosen), : len(chosen)] + np.diag(model.noise_at(chosen) ** 2)
+        cross = covariance[len(chosen) :, : len(chosen)]
+        gained = np.einsum("ij,ij->i", cross @ np.linalg.inv(own), cross)
+        return float(np.mean(np.diag(covariance)[len(chosen) :] - gained))
+
+    for count in (6, 12):
+        chosen = next_points(model, points, box, count, 5, needed=needed)
+        assert len(set(chosen)) == count
+        assert sum(each in needed for each in chosen) >= count // 6
+        assert doubt(chosen) < doubt(next_points(model, points, box, count, 5))
 
 
 def test_chosen_points_take_more_doubt_away_than_points_at_random(

@@ -71,6 +71,33 @@ def test_every_way_to_read_and_write_is_seen_with_its_place(arena: Arena) -> Non
     assert (syncs["fsync"], syncs["fdatasync"], syncs["unlink"]) == (1, 1, 1)
 
 
+INTO_NEW_MEMORY = """
+import mmap, os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+for number in range(2000):
+    os.pread(file, 17, number)
+memory = mmap.mmap(-1, 1 << 20)
+for _ in range(2):
+    os.preadv(file, [memory], 0)
+"""
+
+
+def test_how_long_a_file_was_and_into_what_memory_it_was_read_is_told(arena: Arena) -> None:
+    data, kept = arena.folder / "megabyte", arena.folder / "kept"
+    data.write_bytes(bytes(1 << 20))
+    command = ("--", *PYTHON, "-c", INTO_NEW_MEMORY, str(data))
+    arena.described("--way", arena.way, "--keep-trace", str(kept), *command)
+    lines = [line.split(" ") for line in kept.read_text(encoding="ascii").splitlines()[1:]]
+    file, *_ = {line[2] for line in lines if line[0] == "R" and line[4] == "17"}
+    own = [line for line in lines if line[2] == file]
+    assert [(line[0], line[4]) for line in own[:2]] == [("L", str(1 << 20)), ("R", "17")]
+    faults = [int(line[7]) for line in own if line[0] == "R" and line[4] == str(1 << 20)]
+    if arena.way == "bpf":
+        assert faults[0] > 100 > faults[1] == 0, "each page of the memory came once"
+    else:
+        assert faults == [0, 0], "nobody counts them"
+
+
 def test_what_was_kept_is_read_again_as_the_same(arena: Arena) -> None:
     kept = arena.folder / "kept"
     words = ("--keep-trace", str(kept), "--", *PYTHON, "-c", READS, "data")

@@ -133,6 +133,17 @@ impl BufferSlice {
         self.stamp = stamp;
     }
 
+    /// Gives the memory of the first pages back, so that whoever writes to one next gets another from
+    /// the kernel, emptied: as a program that reads into memory that it has just asked for.
+    pub fn give_back(&mut self, pages: usize) {
+        let length = pages.saturating_mul(PAGE_BYTES).min(self.length);
+        // SAFETY: whole pages of memory that is ours alone; they read as zeros afterwards.
+        unsafe {
+            libc::madvise(self.as_mut_ptr().cast(), self.length, libc::MADV_NOHUGEPAGE);
+            libc::madvise(self.as_mut_ptr().cast(), length, libc::MADV_DONTNEED);
+        }
+    }
+
     fn refill(&mut self, filling: Filling, length: usize) {
         self.stamp = self.stamp.wrapping_add(STAMP_STEP);
         if filling.copies(self.stamp) {
@@ -328,6 +339,31 @@ mod tests {
         for workers in [1, 2, 3, 7, 16, 64, 1000] {
             assert!(slice_bytes(1 << 40, workers) * workers <= ARENA_BYTES_MAX, "{workers}");
         }
+    }
+
+    fn faults() -> i64 {
+        // SAFETY: a plain structure that the kernel fills.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+        usage.ru_minflt
+    }
+
+    #[test]
+    fn memory_that_was_given_back_comes_anew_and_empty() {
+        let mut slices = allocate(2, 64 * PAGE_BYTES, 1).unwrap();
+        let kept = slices[1].as_mut_slice().to_vec();
+        let end = slices[0].as_mut_slice()[60 * PAGE_BYTES..].to_vec();
+        slices[0].give_back(60);
+        let before = faults();
+        for page in slices[0].as_mut_slice()[..60 * PAGE_BYTES].chunks_mut(PAGE_BYTES) {
+            assert!(page.iter().all(|byte| *byte == 0));
+            page[0] = 1;
+        }
+        assert!(faults() - before >= 60, "{}", faults() - before);
+        assert_eq!(&slices[0].as_mut_slice()[60 * PAGE_BYTES..], end);
+        slices[0].give_back(usize::MAX);
+        assert_eq!(slices[1].as_mut_slice(), kept, "nobody else's");
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Step {
     pub offset_bytes: u64,
     /// Bytes to move; 0 of a wait.
     pub length_bytes: u64,
+    /// Pages of memory that the kernel has to give for what is read: nobody touched them before.
+    pub fresh_pages: u32,
     /// Which file, from 0, or [`ALL_FILES`].
     pub file: u32,
     /// So many steps of the lane `after_lane` come first: another wrote what this one reads.
@@ -135,6 +137,7 @@ const OTHER_FILE: u8 = 1 << 3;
 const ELSEWHERE: u8 = 1 << 4;
 const OTHER_LENGTH: u8 = 1 << 5;
 const AFTER: u8 = 1 << 6;
+const FRESH: u8 = 1 << 7;
 
 impl Before {
     fn of(files: usize, lanes: u16) -> Self {
@@ -142,6 +145,7 @@ impl Before {
             at_ns: 0,
             offset_bytes: 0,
             length_bytes: 0,
+            fresh_pages: 0,
             file: 0,
             after_steps: 0,
             after_lane: 0,
@@ -172,6 +176,7 @@ impl Before {
             (ELSEWHERE, step.offset_bytes != end, zigzag(step.offset_bytes.wrapping_sub(end))),
             (OTHER_LENGTH, step.length_bytes != self.last.length_bytes, step.length_bytes),
             (AFTER, step.after_steps > 0, u64::from(step.after_steps)),
+            (FRESH, step.fresh_pages > 0, u64::from(step.fresh_pages)),
         ];
         let act = ACTS.iter().position(|act| *act == step.act).unwrap_or_default() as u8;
         let head = parts.iter().filter(|part| part.1).fold(act, |head, part| head | part.0);
@@ -199,11 +204,13 @@ impl Before {
         let moved = part(ELSEWHERE)?.map_or(0, unzigzag);
         let length_bytes = part(OTHER_LENGTH)?.unwrap_or(self.last.length_bytes);
         let after_steps = u32::try_from(part(AFTER)?.unwrap_or(0)).map_err(|_| foreign())?;
+        let fresh_pages = u32::try_from(part(FRESH)?.unwrap_or(0)).map_err(|_| foreign())?;
         let after_lane = if after_steps > 0 { read_number(from)? } else { 0 };
         Ok(Step {
             at_ns: self.last.at_ns.wrapping_add(unzigzag(read_number(from)?)),
             offset_bytes: self.end(file).wrapping_add(moved),
             length_bytes,
+            fresh_pages,
             file,
             after_steps,
             after_lane: u16::try_from(after_lane).map_err(|_| foreign())?,
@@ -253,6 +260,7 @@ mod tests {
             at_ns: 7,
             offset_bytes: 1 << 40,
             length_bytes: 4096,
+            fresh_pages: 300,
             file,
             after_steps: 3,
             after_lane: 1,
@@ -301,7 +309,12 @@ mod tests {
             at_ns: 9 * number,
             ..steps().steps[0]
         };
-        let steps = (0..1000).map(|number| Step { after_steps: 0, after_lane: 0, ..step(number) });
+        let steps = (0..1000).map(|number| Step {
+            after_steps: 0,
+            after_lane: 0,
+            fresh_pages: 0,
+            ..step(number)
+        });
         let all = Steps { initial_bytes: vec![0; 1], lanes: 1, steps: steps.collect() };
         assert!(written(&all).len() < 3 * 1000 + 100, "{}", written(&all).len());
         assert_eq!(Steps::read(&mut &written(&all)[..]).unwrap(), all);

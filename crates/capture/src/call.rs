@@ -41,6 +41,8 @@ pub struct Call {
     pub counted_read: u64,
     /// And as written.
     pub counted_written: u64,
+    /// Pages that the thread got from the kernel in it: memory that it had not touched before.
+    pub faults: u64,
     pub first: File,
     pub second: File,
 }
@@ -48,7 +50,7 @@ pub struct Call {
 /// Bytes of a file in an event.
 const FILE_BYTES: usize = 56;
 /// Of an event with one file.
-pub const SHORT_BYTES: usize = 104 + FILE_BYTES;
+pub const SHORT_BYTES: usize = 112 + FILE_BYTES;
 /// Of one with two.
 pub const LONG_BYTES: usize = SHORT_BYTES + FILE_BYTES;
 
@@ -64,7 +66,8 @@ impl Call {
             returned: long(event, 32)?.cast_signed(),
             counted_read: long(event, 88)?,
             counted_written: long(event, 96)?,
-            first: file(event.get(104..)?)?,
+            faults: long(event, 104)?,
+            first: file(event.get(112..)?)?,
             ..Self::default()
         };
         for (place, argument) in call.arguments.iter_mut().enumerate() {

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use leadline_trace::{Deed, NO_FILE, Record, Refused, call_named};
+use leadline_trace::{Between, Deed, NO_FILE, Record, Refused, Sink as _, call_named};
 
 use crate::call::{Call, File};
 use crate::calls::{Does, wanted};
@@ -156,12 +156,14 @@ impl Seen {
         Ok(())
     }
 
-    /// The number of a file; None where it is none.
+    /// The number of a file, whose length is told before anything else of it; None where it is none.
     fn number(
         &mut self,
         call: &Call,
         file: &File,
         descriptor: u64,
+        length_bytes: u64,
+        sink: Sink<'_>,
     ) -> Result<Option<u32>, Refused> {
         let Some(identity) = identity(file) else { return Ok(None) };
         if let Some(number) = self.files.get(&identity) {
@@ -177,6 +179,8 @@ impl Seen {
         let (thread, descriptor) = (call.thread, descriptor as u32);
         self.uses.push(Use { file: *file, thread, descriptor, ..Use::default() });
         self.files.insert(identity, number);
+        let length = self.record(call, Deed::Length);
+        sink(Record { file: number, bytes: length_bytes, ..length })?;
         Ok(Some(number))
     }
 
@@ -229,22 +233,20 @@ impl Seen {
     ) -> Taken {
         let descriptor = call.arguments[0];
         let Ok(bytes) = u64::try_from(call.returned) else { return Ok(()) };
-        let known = self.uses.len();
-        let Some(number) = self.number(call, file, descriptor)? else { return Ok(()) };
-        let mut record = self.record(call, deed);
-        (record.file, record.bytes) = (number, bytes);
         let appends = deed == Deed::Write && file.flags & APPEND != 0;
-        record.offset = match at {
+        let offset = match at {
             Some(_) if appends => file.size.saturating_sub(bytes),
             Some(at) => at,
             None => file.position.saturating_sub(bytes),
         };
-        if self.uses.len() > known {
-            // Its length is known as it is afterwards: a write to its end may have made it longer.
-            let grown = deed == Deed::Write && file.size == record.end();
-            let bytes = if grown { record.offset } else { file.size };
-            sink(Record { deed: Deed::Length, bytes, offset: 0, ..record })?;
-        }
+        // Its length is known as it is afterwards: a write to its end may have made it longer.
+        let grown = deed == Deed::Write && file.size == offset.saturating_add(bytes);
+        let length_bytes = if grown { offset } else { file.size };
+        let number = self.number(call, file, descriptor, length_bytes, sink)?;
+        let Some(number) = number else { return Ok(()) };
+        let mut record = self.record(call, deed);
+        (record.file, record.offset, record.bytes) = (number, offset, bytes);
+        record.faults = u32::try_from(call.faults).unwrap_or(u32::MAX);
         if bytes == 0 {
             (record.deed, record.call) = (Deed::Metadata, call_named("end of file"));
             return sink(record);
@@ -269,11 +271,13 @@ impl Seen {
             let after = call.arguments[place];
             (call.followed >> place & 1 == 1).then(|| after.saturating_sub(moved))
         };
-        self.moved(call, &call.first, Deed::Read, told(at.0), sink)?;
-        if moved == 0 {
-            return Ok(());
+        let mut both = Between::default();
+        let mut keep = |record| both.take(record);
+        self.moved(call, &call.first, Deed::Read, told(at.0), &mut keep)?;
+        if moved > 0 {
+            self.moved(call, &call.second, Deed::Write, at.1.and_then(told), &mut keep)?;
         }
-        self.moved(call, &call.second, Deed::Write, at.1.and_then(told), sink)
+        both.give(sink)
     }
 
     fn synced(&mut self, call: &Call, name: &str, sink: Sink<'_>) -> Taken {
@@ -284,9 +288,9 @@ impl Seen {
             if call.first.mode & TYPE == DIRECTORY {
                 return self.metadata(call, name, sink); // its own data is not the program's
             }
-            let Some(number) = self.number(call, &call.first, call.arguments[0])? else {
-                return Ok(());
-            };
+            let (file, descriptor) = (&call.first, call.arguments[0]);
+            let number = self.number(call, file, descriptor, file.size, sink)?;
+            let Some(number) = number else { return Ok(()) };
             record.file = number;
         }
         sink(record)
@@ -308,7 +312,7 @@ impl Seen {
             self.forget(found);
         }
         if identity(found).is_some() {
-            self.number(call, found, call.returned.cast_unsigned())?;
+            self.number(call, found, call.returned.cast_unsigned(), found.size, sink)?;
             if found.flags & DIRECT != 0 {
                 self.note("O_DIRECT")?;
             }

@@ -1,10 +1,12 @@
 //! The steps with which a trace is made again.
 //!
 //! Requests that followed one another in the trace follow one another in a lane; those that overlapped
-//! are of several lanes. A lane is a process's while that has requests, and then another's. What is
-//! read of a file that another lane wrote waits for that lane. A file is as long before the first step
-//! as the trace says; where it does not, as far as something is read of it, or written behind its end,
-//! that was not written before.
+//! are of several lanes. A lane is a process's while that has requests, and then another's. What came
+//! after another lane's step on the same file waits for it: reads for the write that ended last before
+//! they began, writes and syncs for the write or sync (the order of a resource: Weiss et al., "ROOT:
+//! Replaying Multithreaded Traces with Resource-Oriented Ordering", SOSP 2013). A file is as long
+//! before the first step as the trace says; where it does not, as far as something is read of it, or
+//! written behind its end, that was not written before.
 
 use std::io::Read;
 
@@ -126,14 +128,44 @@ impl Sink for Seen {
     }
 }
 
+/// A lane, and how many steps it has made when it is as far as that.
+type Place = (u16, u32);
+
+/// Of some steps of a file, which ended last before another began.
+#[derive(Default)]
+struct Ended {
+    last: Option<Place>,
+    /// When it ended, and those that have not yet.
+    last_ns: u64,
+    open: Vec<(u64, Place)>,
+}
+
+impl Ended {
+    fn begin(&mut self, end_ns: u64, place: Place) {
+        self.open.push((end_ns, place));
+    }
+
+    /// What is waited for by a step that begins now.
+    fn before(&mut self, now_ns: u64) -> Option<Place> {
+        let ended = self.open.extract_if(.., |(end_ns, _)| *end_ns <= now_ns);
+        if let Some((end_ns, place)) = ended.max_by_key(|(end_ns, _)| *end_ns)
+            && end_ns >= self.last_ns
+        {
+            (self.last_ns, self.last) = (end_ns, Some(place));
+        }
+        self.last
+    }
+}
+
 /// A file as far as the steps have come.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Extent {
     number: u32,
     initial_bytes: u64,
     written_bytes: u64,
-    /// The lane that wrote last, and its steps then.
-    writer: Option<(u16, u32)>,
+    writes: Ended,
+    /// Writes, and syncs too.
+    changes: Ended,
     /// Where the last request ended, and of which lane it was.
     last: (u64, u16),
 }
@@ -143,8 +175,22 @@ impl Extent {
         self.initial_bytes.max(self.written_bytes)
     }
 
-    /// A request of it by a lane that then has so many steps; whether it goes on.
-    fn touch(&mut self, record: &Record, lane: u16, steps: u32) -> bool {
+    /// What a step of it waits for, which is at that place when it is made.
+    fn order(&mut self, record: &Record, place: Place) -> Option<Place> {
+        let reads = record.deed == Deed::Read;
+        let ended = if reads { &mut self.writes } else { &mut self.changes };
+        let before = ended.before(record.at_ns).filter(|(lane, _)| *lane != place.0);
+        if !reads {
+            self.changes.begin(ended_ns(record), place);
+        }
+        if record.deed == Deed::Write {
+            self.writes.begin(ended_ns(record), place);
+        }
+        before
+    }
+
+    /// A request of it by a lane; whether it goes on.
+    fn touch(&mut self, record: &Record, lane: u16) -> bool {
         let goes_on = self.last == (record.offset, lane);
         self.last = (record.end(), lane);
         if record.deed == Deed::Read {
@@ -157,7 +203,6 @@ impl Extent {
             self.initial_bytes = record.end(); // written over, and nobody saw who wrote it first
         }
         self.written_bytes = self.written_bytes.max(record.end());
-        self.writer = Some((lane, steps));
         goes_on
     }
 }
@@ -218,6 +263,7 @@ pub(crate) fn laid(kept: &Kept, format: Format, times: bool) -> Result<(Steps, R
             at_ns: record.at_ns - first_ns,
             offset_bytes: record.offset,
             length_bytes: record.bytes,
+            fresh_pages: record.faults,
             file: ALL_FILES,
             after_steps: 0,
             after_lane: 0,
@@ -231,12 +277,11 @@ pub(crate) fn laid(kept: &Kept, format: Format, times: bool) -> Result<(Steps, R
             let new = Extent { number, initial_bytes, last, ..Extent::default() };
             let file = files.entry(record.file).or_insert(new);
             step.file = file.number;
-            if let Some((writer, steps)) = file.writer.filter(|(writer, _)| *writer != lane) {
-                (step.after_lane, step.after_steps) = (writer, steps);
+            if let Some(before) = file.order(record, (lane, lanes.steps(lane))) {
+                (step.after_lane, step.after_steps) = before;
             }
             if record.deed != Deed::Sync {
-                let goes_on = file.touch(record, lane, lanes.steps(lane));
-                found.sequential += u64::from(goes_on);
+                found.sequential += u64::from(file.touch(record, lane));
             }
         }
         found.count(record);
@@ -372,17 +417,42 @@ mod tests {
         assert_eq!(found.lanes, 3);
     }
 
+    fn waits(records: &[Record]) -> Vec<Place> {
+        let (steps, _) = replay(records);
+        steps.steps.iter().map(|step| (step.after_lane, step.after_steps)).collect()
+    }
+
     #[test]
-    fn a_reader_waits_for_the_lane_that_wrote() {
-        let (steps, _) = replay(&[
+    fn a_step_waits_for_what_ended_last_before_it_began() {
+        let reads = waits(&[
             record(Deed::Write, 0, 0, 0, 0),
             record(Deed::Write, 0, 0, 10, 10),
-            record(Deed::Read, 1, 0, 0, 20),
-            record(Deed::Read, 0, 0, 0, 30),
+            record(Deed::Sync, 0, 0, 0, 16),
+            record(Deed::Read, 1, 0, 0, 30), // of the write, and not of the sync
+            record(Deed::Read, 0, 0, 0, 40),
         ]);
-        let waits: Vec<_> =
-            steps.steps.iter().map(|step| (step.after_lane, step.after_steps)).collect();
-        assert_eq!(waits, [(0, 0), (0, 0), (0, 2), (0, 0)]);
+        assert_eq!(reads, [(0, 0), (0, 0), (0, 0), (0, 2), (0, 0)]);
+        let group_commit = waits(&[
+            record(Deed::Write, 0, 0, 0, 0),
+            record(Deed::Sync, 0, 0, 0, 10),
+            record(Deed::Write, 1, 0, 10, 16),
+            record(Deed::Sync, 1, 0, 0, 22),
+            record(Deed::Write, 0, 0, 20, 28),
+        ]);
+        assert_eq!(group_commit, [(0, 0), (0, 0), (0, 2), (0, 0), (1, 2)]);
+    }
+
+    #[test]
+    fn writes_that_overlapped_do_not_wait_for_each_other() {
+        let overlapping = waits(&[
+            record(Deed::Write, 0, 0, 0, 0),
+            record(Deed::Write, 1, 0, 10, 2),
+            record(Deed::Write, 2, 0, 20, 4),
+            record(Deed::Write, 0, 0, 30, 6), // the first has ended, of its own lane
+            record(Deed::Write, 1, 0, 40, 8), // now that of lane 1 has, its own
+            record(Deed::Write, 2, 0, 50, 12),
+        ]);
+        assert_eq!(overlapping, [(0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 2)]);
     }
 
     #[test]

@@ -175,7 +175,7 @@ ANOTHER_WORKLOAD = {
     "number_ios": "fio ends after that many requests; here a run has its time",
     "create_only": "fio only makes the files and asks for nothing; here the workload runs",
     "fill_device": "fio writes until the device is full; here the range is fixed",
-    "read_iolog": "fio replays a recorded trace; characterize it and give the five parameters",
+    "read_iolog": "fio replays a recorded trace: so does leadline measure DIR --replay TRACE",
     "flow": "fio ties the rates of jobs together; here each job runs by itself",
     "thinktime_spin": "fio computes during the pause; here the processor is left idle",
     "thinktime_iotime": "fio pauses by time; here after each request",

@@ -38,6 +38,22 @@ class Box:
             and not workload.beyond()
         )
 
+    def nearest(self, workload: Workload) -> Workload:
+        """Return the workload of this box that is most like another one."""
+        unique = _within(self.unique_bytes, workload.unique_bytes)
+        size = _within(self._sizes(unique), workload.size_mean)
+        return Workload(
+            unique_bytes=int(unique // _BLOCK_BYTES * _BLOCK_BYTES),
+            size_mean=max(_SECTOR_BYTES, int(size // _SECTOR_BYTES * _SECTOR_BYTES)),
+            read_frac=workload.read_frac,
+            seq_frac=workload.seq_frac,
+            process_num=round(_within(self.process_num, workload.process_num)),
+        )
+
+    def _sizes(self, unique_bytes: float) -> tuple[float, float]:
+        low, high = self.size_mean
+        return low, max(low, min(high, SIZE_SHARE_MAX * unique_bytes))
+
     def workload(self, place: tuple[float, ...]) -> Workload:
         """Return the workload at a place of the unit cube, in the order of PARAMETERS.
 
@@ -46,9 +62,7 @@ class Box:
         """
         unique = _between(self.unique_bytes, place[0])
         unique_bytes = max(_BLOCK_BYTES, round(unique / _BLOCK_BYTES) * _BLOCK_BYTES)
-        low, high = self.size_mean
-        high = max(low, min(high, SIZE_SHARE_MAX * unique_bytes))
-        size = _between((low, high), place[1])
+        size = _between(self._sizes(unique_bytes), place[1])
         return Workload(
             unique_bytes=unique_bytes,
             size_mean=max(_SECTOR_BYTES, round(size / _SECTOR_BYTES) * _SECTOR_BYTES),
@@ -70,6 +84,10 @@ def spread_out(box: Box, count: int, seed: int) -> list[Workload]:
     return [box.workload(tuple(place)) for place in np.asarray(places).tolist()]
 
 
+def _within(ends: tuple[float, float], value: float) -> float:
+    return min(max(value, ends[0]), ends[1])
+
+
 def _between(ends: tuple[float, float], place: float) -> float:
     low, high = ends
     return float(low * math.exp(place * math.log(high / low)))
@@ -87,6 +105,8 @@ BATCH = 6
 """Points between two fits."""
 BOUNDARY_SHARE = 0.25
 """Of a batch, rounded: two points of six are at boundaries."""
+NEEDED_SHARE = 1 / 6
+"""The same for what an application needs: one of six."""
 BOUNDARY_ZONE = (0.7, 1.8)
 """Factors of a boundary between which candidates count as at it."""
 CANDIDATES = 256
@@ -101,7 +121,13 @@ as near to the truth as one run of the workload itself."""
 
 
 def next_points(
-    model: JointModel, points: Sequence[Measurement], box: Box, count: int, seed: int
+    model: JointModel,
+    points: Sequence[Measurement],
+    box: Box,
+    count: int,
+    seed: int,
+    *,
+    needed: Sequence[Workload] = (),
 ) -> list[Workload]:
     """Choose the next workloads to measure.
 
@@ -111,27 +137,33 @@ def next_points(
         box: where to look.
         count: how many.
         seed: of the candidates and of the workloads they are to help.
+        needed: what will be asked of the model: a share of the points goes there, and the others
+            are to help these as much as all else.
 
     Returns:
-        `count` workloads, those at boundaries among them.
+        `count` workloads, some at boundaries and some that are needed among them.
 
     """
     free = spread_out(box, CANDIDATES, seed)
     near = _near_boundaries(model, box, seed)
     helped = spread_out(box, CANDIDATES, seed + 1)
-    candidates = free + near
+    candidates = [*free, *near, *needed]
     covariance = model.covariance(candidates + helped)
     noise = model.noise_at(candidates) ** 2
     seconds = _seconds(candidates, points)
-    forced = round(count * BOUNDARY_SHARE) if near else 0
+    kinds = np.repeat([0, 1, 2], [len(free), len(near), len(needed)])
+    forced = [1] * round(count * BOUNDARY_SHARE if near else 0)
+    forced += [2] * round(count * NEEDED_SHARE if needed else 0)
+    each_needed = len(helped) / max(1, len(needed))
     open_ = np.ones(len(candidates), dtype=bool)
     chosen: list[Workload] = []
     for step in range(count):
-        allowed = open_.copy()
-        if step < forced:
-            allowed[: len(free)] = False
+        allowed = open_ & (kinds == forced[step]) if step < len(forced) else open_
         own = np.diag(covariance)[: len(candidates)] + noise
-        gain = (covariance[: len(candidates), len(candidates) :] ** 2).sum(axis=1) / own / seconds
+        taken = covariance[: len(candidates)] ** 2
+        gain = taken[:, len(candidates) :].sum(axis=1)
+        gain += each_needed * taken[:, : len(candidates)][:, kinds == 2].sum(axis=1)
+        gain = gain / own / seconds
         best = int(np.argmax(np.where(allowed, gain, -1.0)))
         chosen.append(candidates[best])
         open_[best] = False

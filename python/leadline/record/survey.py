@@ -62,6 +62,9 @@ class SurveyStart(ReachedStart, frozen=True, kw_only=True):
     """What was found before the first point."""
     written_bytes_max: int | None = None
     """Most bytes to write on the target in all; None without a limit."""
+    needed: tuple[Workload, ...] = ()
+    """An application's kinds of requests, as far as its data reach: some points go to them, in
+    every region."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True):

@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+import leadline as leadline_api
 from command import leadline
+from leadline.record import Workload
 from leadline.record.jobs.replay import Replay
 from leadline.store import open_store
 from leadline.studies.measurement.plan import MeasurementRefused
@@ -85,6 +87,19 @@ def test_at_its_times_a_replay_takes_as_long_as_the_trace(tmp_path: Path) -> Non
     assert point["result"]["wall_s"] >= 0.5
     assert point["replay"]["at_times"]
     assert not {each["code"] for each in point["findings"]} & {"stall", "level_shift", "time_cap"}
+
+
+@pytest.mark.real
+def test_python_replays_a_trace_too(tmp_path: Path) -> None:
+    target, store = tmp_path / "target", str(tmp_path / "store.sqlite")
+    target.mkdir()
+    path = str(program(tmp_path))
+    found = leadline_api.measure(str(target), replay=path, at_times=True, runs=1, store=store)
+    (point,) = found.study.points
+    assert point.replay.at_times
+    assert point.result.read.operations == 26
+    with pytest.raises(MeasurementRefused, match="workloads or a replay"):
+        leadline_api.measure(str(target), Workload(2**20, 4096), replay=path, store=store)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import leadline as leadline_api
 from command import leadline
 from leadline.store import open_store
+from leadline.studies.survey.study import load_survey
 from planted_traces import Planted, mixture
 from shared_surveys import keep, surveyed
 from traced_programs import write_strace
@@ -45,6 +46,28 @@ def test_a_stored_application_is_predicted(store: Path) -> None:
     assert "program on two-level: at least" in said
     assert "Not surveyed, and in neither time:" in said
     assert answer["sentences"][0].split(":")[0] == "program on two-level"
+
+
+def test_a_survey_for_an_application_measures_what_predicts_it(store: Path) -> None:
+    words = ("survey", "sim:two-level", "--for", "program", "--name", "ready", "--budget", "10m")
+    done = leadline(*words, store=store)
+    assert done.returncode == 0, done.stderr
+    assert "one of six points that are learned from goes to its 2 kinds of requests" in done.stderr
+    with open_store(str(store)) as kept:
+        survey, points = load_survey(kept, "ready")
+    assert survey.start.access.sync == "fdatasync=20"
+    needed = {(each.size_mean, each.read_frac, each.seq_frac) for each in survey.start.needed}
+    assert needed == {(65536, 1.0, 0.0), (65536, 0.0, 0.0)}
+    learned = [point.workload for point in points if point.stage == "learning"]
+    own = [each for each in learned if (each.size_mean, each.read_frac, each.seq_frac) in needed]
+    assert len(own) >= len(learned) // 6 > 0
+    done = leadline("predict", "ready", "--application", "program", "--json", store=store)
+    terms = {term["name"]: term["seconds"] for term in json.loads(done.stdout)["terms"]}
+    assert terms["syncs"] is not None
+    assert terms["metadata"] is None
+    both = leadline(*words, "--for-fio", "nothing.fio", store=store)
+    assert both.returncode == 2
+    assert "leave one out" in both.stderr
 
 
 def test_python_predicts_what_the_command_does(store: Path) -> None:

@@ -64,8 +64,16 @@ class Model:
         return model == self._enough_at
 
     def _next(
-        self, model: int, points: Sequence[Measurement], box: Box, size: int, seed: int
+        self,
+        model: int,
+        points: Sequence[Measurement],
+        box: Box,
+        size: int,
+        seed: int,
+        *,
+        needed: Sequence[Workload],
     ) -> list[Workload]:
+        assert not needed
         self.boxes.add(box)
         self.batches.append((model, len(points), size, seed))
         return [chosen(len(points), each) for each in range(size)]

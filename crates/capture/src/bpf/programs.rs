@@ -28,7 +28,7 @@ pub struct Maps {
 }
 
 /// Bytes of what is kept of a thread.
-pub const THREAD_BYTES: u32 = 136;
+pub const THREAD_BYTES: u32 = 144;
 /// Of the sums: lost, other bytes read, written, calls of 32 bits, threads beyond what is kept.
 pub const SUMS_BYTES: u32 = 40;
 const LOST: i16 = 0;
@@ -42,17 +42,18 @@ const ARGUMENTS: i16 = 16;
 const READ_BEFORE: i16 = 64;
 const WRITTEN_BEFORE: i16 = 72;
 const CLOSED: i16 = 80;
+const FAULTS_BEFORE: i16 = 136;
 const FILE_LONGS: i16 = 7;
 
 /// What lies where on the stack.
-const EVENT: i16 = -216;
-const FIRST: i16 = EVENT + 104;
-const SECOND: i16 = EVENT + 160;
-const KEY: i16 = -224;
-const ANY: i16 = -232;
-const NUMBER: i16 = -240;
-const PAIR: i16 = -256;
-const REGISTERS: i16 = -400;
+const EVENT: i16 = -224;
+const FIRST: i16 = EVENT + 112;
+const SECOND: i16 = EVENT + 168;
+const KEY: i16 = -232;
+const ANY: i16 = -240;
+const NUMBER: i16 = -248;
+const PAIR: i16 = -264;
+const REGISTERS: i16 = -408;
 const REGISTERS_BYTES: i32 = 144;
 /// `struct pt_regs` of x86-64: where the arguments are.
 const IN_REGISTERS: [i16; 6] = [112, 104, 96, 56, 72, 64];
@@ -72,6 +73,7 @@ pub struct Offsets {
     status: u32,
     rchar: u32,
     wchar: u32,
+    min_flt: u32,
     fdt: u32,
     max_fds: u32,
     fd: u32,
@@ -100,6 +102,7 @@ impl Offsets {
                 + btf.offset("thread_info", "status")?,
             rchar: accounting + btf.offset("task_io_accounting", "rchar")?,
             wchar: accounting + btf.offset("task_io_accounting", "wchar")?,
+            min_flt: btf.offset("task_struct", "min_flt")?,
             fdt: btf.offset("files_struct", "fdt")?,
             max_fds: btf.offset("fdtable", "max_fds")?,
             fd: btf.offset("fdtable", "fd")?,
@@ -194,6 +197,12 @@ fn describe(asm: &mut Asm, at: &Offsets, to: i16) {
     asm.place(done);
 }
 
+/// What the kernel counts of a thread: where, where it is kept during a call, and where it is told.
+fn counters(at: &Offsets) -> [(u32, i16, i16); 3] {
+    let faults = (at.min_flt, FAULTS_BEFORE, 104);
+    [(at.rchar, READ_BEFORE, 88), (at.wchar, WRITTEN_BEFORE, 96), faults]
+}
+
 /// A call begins.
 pub fn enter(at: &Offsets, maps: Maps) -> Vec<u64> {
     let mut asm = Asm::default();
@@ -223,7 +232,7 @@ pub fn enter(at: &Offsets, maps: Maps) -> Vec<u64> {
     }
     asm.call(Helper::Task);
     asm.copy(R8, R0);
-    for (field, kept) in [(at.rchar, READ_BEFORE), (at.wchar, WRITTEN_BEFORE)] {
+    for (field, kept, _) in counters(at) {
         asm.read_kernel(ANY, 8, R8, field);
         asm.load(Size::U64, R1, 10, ANY);
         asm.store(Size::U64, R6, kept, R1);
@@ -311,7 +320,7 @@ fn begin_event(asm: &mut Asm, at: &Offsets) {
     }
     asm.call(Helper::Task);
     asm.copy(R8, R0);
-    for (field, kept, to) in [(at.rchar, READ_BEFORE, 88), (at.wchar, WRITTEN_BEFORE, 96)] {
+    for (field, kept, to) in counters(at) {
         asm.read_kernel(ANY, 8, R8, field);
         asm.load(Size::U64, R1, 10, ANY);
         asm.load(Size::U64, R2, R6, kept);

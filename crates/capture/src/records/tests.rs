@@ -51,6 +51,23 @@ fn how_long_a_file_was_is_told_once_before_anything_is_done_to_it() {
     assert_eq!(length(&write), 10_000, "a write within");
     write.arguments[3] = 9700;
     assert_eq!(length(&write), 9700, "a write to what is the end now");
+    let mut open = call(OPENAT, 5, DATA);
+    assert_eq!(length(&open), 10_000, "a log that is opened long before it is written");
+    open.first.size = 0;
+    assert_eq!(length(&open), 0, "a file that is made");
+    let mut sync = call(74, 0, DATA);
+    sync.counted_read = 0;
+    assert_eq!(length(&sync), 10_000, "a file that was written before anybody looked");
+}
+
+#[test]
+fn a_file_that_is_emptied_when_it_is_opened_has_no_bytes_after_all() {
+    let mut seen = Seen::default();
+    told(&mut seen, &call(0, 1000, DATA));
+    let mut open = call(OPENAT, 5, File { size: 0, ..DATA });
+    open.arguments[2] = TRUNCATE;
+    let [length, _] = told(&mut seen, &open)[..] else { panic!() };
+    assert_eq!((length.deed, length.bytes, length.file), (Deed::Length, 0, 1));
 }
 
 #[test]
@@ -80,6 +97,20 @@ fn what_is_sent_from_a_file_into_a_pipe_is_read_and_its_other_half_counted() {
     let [record] = records(&mut seen, &send)[..] else { panic!() };
     assert_eq!((record.deed, record.offset), (Deed::Read, 2000));
     assert_eq!((seen.bytes.written, seen.bytes.other_written), (0, 500));
+}
+
+#[test]
+fn a_call_from_one_file_to_another_does_each_in_half_of_its_time() {
+    let mut seen = Seen::default();
+    let mut copy = call(326, 500, DATA);
+    (copy.second, copy.at_ns, copy.took_ns) = (File { inode: 12, ..DATA }, 1000, 901);
+    let times: Vec<_> = records(&mut seen, &copy)
+        .iter()
+        .map(|record| (record.deed, record.at_ns, record.took_ns))
+        .collect();
+    assert_eq!(times, [(Deed::Read, 1000, 450), (Deed::Write, 1450, 451)]);
+    copy.second = File { known: true, mode: 0x1000, ..File::default() };
+    assert_eq!(records(&mut seen, &copy)[0].took_ns, 901, "nothing is written to a file");
 }
 
 #[test]

@@ -13,7 +13,18 @@ const BLOCK: u64 = 4096;
 fn step(act: Act, file: u32, lane: u16, offset_bytes: u64) -> Step {
     let length_bytes = if matches!(act, Act::Read | Act::Write) { BLOCK } else { 0 };
     let (at_ns, after_steps, after_lane) = (0, 0, 0);
-    Step { at_ns, offset_bytes, length_bytes, file, after_steps, after_lane, lane, act }
+    let fresh_pages = 0;
+    Step {
+        at_ns,
+        offset_bytes,
+        length_bytes,
+        fresh_pages,
+        file,
+        after_steps,
+        after_lane,
+        lane,
+        act,
+    }
 }
 
 fn job(scratch: &Scratch, steps: &Steps, at_times: bool) -> Value {

@@ -1,5 +1,6 @@
 //! What `leadline characterize --keep-trace` writes: a line for each record,
-//! `W process file offset bytes at_ns took_ns`, of syncs and metadata with their name behind.
+//! `W process file offset bytes at_ns took_ns faults`, of syncs and metadata with their name in place
+//! of the faults.
 
 use std::io::Read;
 
@@ -23,11 +24,12 @@ const DEEDS: [(Deed, &str); 6] = [
 
 /// The line of a record.
 pub fn line_of(record: &Record) -> String {
-    let Record { deed, call, at_ns, took_ns, process, file, offset, bytes } = *record;
+    let Record { deed, call, at_ns, took_ns, process, file, offset, bytes, faults } = *record;
     let sign = DEEDS.iter().find(|(each, _)| *each == deed).map_or("U", |(_, sign)| sign);
     let named = matches!(deed, Deed::Sync | Deed::Metadata);
-    let name = if named { CALLS.get(usize::from(call)).copied().unwrap_or_default() } else { "" };
-    format!("{sign} {process} {file} {offset} {bytes} {at_ns} {took_ns} {name}\n")
+    let name = CALLS.get(usize::from(call)).copied().unwrap_or_default();
+    let last = if named { name.to_owned() } else { faults.to_string() };
+    format!("{sign} {process} {file} {offset} {bytes} {at_ns} {took_ns} {last}\n")
 }
 
 /// Reads all lines.
@@ -66,7 +68,11 @@ fn record_of(line: &[u8]) -> Option<Record> {
         Deed::Sync | Deed::Metadata => told? as u8,
         _ => 0,
     };
-    Some(Record { deed: *deed, call, at_ns, took_ns, process, file, offset, bytes })
+    let faults = match deed {
+        Deed::Read => next().map_or(0, |pages| pages as u32), // older traces do not say
+        _ => 0,
+    };
+    Some(Record { deed: *deed, call, at_ns, took_ns, process, file, offset, bytes, faults })
 }
 
 #[cfg(test)]
@@ -94,10 +100,14 @@ mod tests {
             bytes: 512,
             at_ns: 5,
             took_ns: 9,
-            ..Record::of(Deed::Write)
+            faults: 3,
+            ..Record::of(Deed::Read)
         };
         let read = record_of(line_of(&moved).trim_end().as_bytes()).unwrap();
         assert_eq!((read.file, read.offset, read.bytes, read.took_ns), (7, 4096, 512, 9));
+        assert_eq!(read.faults, 3);
+        let before_faults = record_of(b"R 0 7 4096 512 5 9 ").unwrap();
+        assert_eq!((before_faults.took_ns, before_faults.faults), (9, 0));
         assert!(record_of(b"R 1 2 3").is_none());
         assert!(record_of(b"R 0 4194304 0 512 5 9 ").is_none());
         assert!(record_of(b"X 0 0 0 0 0 0 ").is_none());

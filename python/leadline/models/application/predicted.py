@@ -13,7 +13,7 @@ from leadline.models.application.levels import Levels, RequestKind
 from leadline.models.application.misses import Use, metadata_term, misses_at, sync_term, uses_of
 from leadline.models.model import Floats, PredictionRefused
 from leadline.models.predictor import Predictor
-from leadline.record import Interval, Survey
+from leadline.record import PROCESSES_MAX, Interval, Survey, Workload
 from leadline.record.application import Application, PhaseFound, Reuse
 from leadline.record.application.prediction import (
     ApplicationPrediction,
@@ -124,6 +124,28 @@ def _about_caches(
     for boundary in boundaries:
         if reuse.two_lists_misses(boundary.value) is None:
             yield Finding.of("two_lists_unknown", cache_bytes=boundary.value)
+
+
+# What a survey has to know of an application to predict it.
+
+NEEDED_MOST = 8
+"""Kinds of requests, those that move most bytes."""
+
+
+def needed_of(application: Application) -> tuple[Workload, ...]:
+    """Return a workload for each of its main kinds of requests, as far as its data reach."""
+    reuse, found = application.found.reuse, dict[Workload, float]()
+    for use in uses_of(application.phases):
+        size = 2 ** max(9, round(math.log2(use.size_mean)))
+        kind = Workload(
+            unique_bytes=max(4 * size, round(reuse.unique_pages * reuse.page_bytes)),
+            size_mean=size,
+            read_frac=0.0 if use.write else 1.0,
+            seq_frac=round(4 * use.stream.seq_frac) / 4,
+            process_num=min(PROCESSES_MAX, round(at_once(use.phase))),
+        )
+        found[kind] = found.get(kind, 0.0) + use.requests * max(size, reuse.page_bytes)
+    return tuple(sorted(found, key=lambda kind: -found[kind])[:NEEDED_MOST])
 
 
 # An application predicted on a surveyed system: time in I/O by what it is for, and in all.

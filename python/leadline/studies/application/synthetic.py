@@ -110,7 +110,7 @@ def synthetic_of(application: Application, phase: int | None = None) -> Syntheti
         workload=workload,
         streams=tuple(streams),
         arrivals=arrivals,
-        sync=_sync(chosen, workload.read_frac),
+        sync=sync_of(chosen, workload.read_frac),
         losses=tuple(dict.fromkeys(losses)),
         begins_cold=chosen.used_before < USED_MOSTLY,
     )
@@ -305,7 +305,8 @@ def _think_s(phase: PhaseFound, processes: int) -> float:
     return max(0.0, phase.gaps.mean_s - calls_s / max(1, phase.gaps.count))
 
 
-def _sync(phase: PhaseFound, read_frac: float) -> str:
+def sync_of(phase: PhaseFound, read_frac: float) -> str:
+    """Return how a phase makes its writes safe, as `--sync` spells it."""
     writes = phase.requests * (1 - read_frac)
     if not phase.syncs or writes < 1:
         return NO_SYNC

@@ -12,10 +12,14 @@ import typer
 
 from leadline.engine import Target
 from leadline.fio.read import FioWorkload
-from leadline.record import Access, Measurement, Plan, SurveyStart
+from leadline.models.application.predicted import needed_of
+from leadline.record import Access, Measurement, Plan, SurveyStart, Workload
 from leadline.record.access import NO_SYNC
 from leadline.record.survey import SURVEY
+from leadline.record.wording import format_count
 from leadline.store import Store
+from leadline.studies.application.characterize import load_application
+from leadline.studies.application.synthetic import sync_of
 from leadline.studies.conduct import Reached, conduct
 from leadline.studies.measurement.command import read_file
 from leadline.studies.registry import KINDS
@@ -77,6 +81,16 @@ _ForFio = Annotated[
         show_default=False,
     ),
 ]
+_For = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        metavar="APPLICATION",
+        help="Put some points where `predict --application` will ask of this one, and sync as "
+        "often as it does.  [default: none]",
+        show_default=False,
+    ),
+]
 _Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with this system's unfinished survey.")
 ]
@@ -99,6 +113,7 @@ def command(
     focal: _Focal = "middle",
     learn: _Learn = LEARN_FRAC,
     for_fio: _ForFio = None,
+    for_application: _For = None,
     resume: _Resume = False,
     json: Json = False,
 ) -> None:
@@ -108,7 +123,12 @@ def command(
     """
     if focal not in ("middle", "75%"):
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
+    if for_fio and for_application:
+        raise typer.BadParameter("a survey is for jobs or for an application: leave one out")
     chosen = Target.parse(target)
+    own: Context = context.obj
+    jobs = read_file(for_fio, tell=False) if for_fio else ()
+    needed, way = _needed(own, for_application) if for_application else ((), _way_of(jobs, chosen))
     asked = SurveyOptions(
         name or chosen.name,
         budget or usual_budget_s(chosen),
@@ -119,9 +139,8 @@ def command(
         precondition,
         learn,
         max_written,
+        needed,
     )
-    jobs = read_file(for_fio, tell=False) if for_fio else ()
-    way = _way_of(jobs, chosen)
     reached = Reached(
         target=chosen,
         access=access.over(way),
@@ -129,12 +148,18 @@ def command(
         cache_limit_bytes=cache_limit,
         max_bytes=max_bytes,
     )
-    own: Context = context.obj
     store, study = own.open_store(), SurveyStudy(reached, asked, budget)
     watcher = PointsTeller(partial(_tell_plan, study, jobs=jobs, resume=resume), _sentences)
     survey = conduct(study, store, watcher, resume=resume)
     told = StoredSurvey(survey, store.items(survey.start.study_id))
     tell(told, KINDS[SURVEY.kind], json=json)
+
+
+def _needed(own: Context, ref: str) -> tuple[tuple[Workload, ...], Access]:
+    """Return what an application needs to be known, and how it makes its writes safe."""
+    described = load_application(own.read_store(), ref)
+    synced = max(described.phases, key=lambda phase: phase.syncs)
+    return needed_of(described), Access(sync=sync_of(synced, synced.workload.read_frac))
 
 
 def _way_of(jobs: Sequence[FioWorkload], target: Target) -> Access:
@@ -186,6 +211,9 @@ def _tell_plan(
 ) -> None:
     plan = start.plan
     notes = [said for job in jobs if (said := _beyond(plan, job))]
+    if start.needed:
+        kinds = format_count(len(start.needed), "kind")
+        notes.append(f"one of six points that are learned from goes to its {kinds} of requests")
     max_bytes, wear = study.asked.max_bytes, study.counted
     most = plan.unique_bytes_max
     if not resume and max_bytes is not None and most < max_bytes // BLOCK_BYTES * BLOCK_BYTES:

@@ -14,6 +14,7 @@ import random
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from leadline.engine import MEASURE_SHARE
@@ -78,6 +79,7 @@ class MiddleStrategy:
         *,
         memory_bytes: int | None = None,
         processors: float | None = None,
+        needed: Sequence[Workload] = (),
     ) -> None:
         """Begin a script.
 
@@ -88,6 +90,7 @@ class MiddleStrategy:
             recorded: the points that will be told first, in order, because they were stored.
             memory_bytes: memory that can hold page cache, where it is known.
             processors: of the machine, where they are known.
+            needed: an application's kinds of requests.
 
         """
         self.plan = plan
@@ -96,6 +99,7 @@ class MiddleStrategy:
         self.recorded = recorded
         self.memory_bytes = memory_bytes
         self.processors = processors
+        self.needed = needed
         self.focal = START
         self.tops = {
             "size_mean": float(plan.size_mean_max),
@@ -293,10 +297,21 @@ class MiddleStrategy:
                 if not known and enough(model, self._box(), seed):
                     return
                 points = self.readings.all[:before]
-                batch = next_points(model, points, self._box(), size, seed)
+                needed = self._needed()
+                batch = next_points(model, points, self._box(), size, seed, needed=needed)
                 for workload in batch[len(known) :]:
                     yield "learning", workload
             left -= size
+
+    def _needed(self) -> list[Workload]:
+        """What an application needs to be known, in every region, as far as a survey goes."""
+        return list(
+            dict.fromkeys(
+                self._box().nearest(msgspec.structs.replace(each, unique_bytes=region.focal_bytes))
+                for each in self.needed
+                for region in self.regions
+            )
+        )
 
     def _recorded_learning(self, most: int) -> list[Workload]:
         """Learning points at the head of what is still to be told, as far as the plan has them."""

@@ -67,6 +67,7 @@ class Surveyor:
                     start.cache_limit_bytes, start.facts, start.system_profile
                 ),
                 processors=start.facts.get("cpu_count"),
+                needed=start.needed,
             )
         )
         self._readings = readings

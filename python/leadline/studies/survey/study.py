@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from leadline.engine import Engine, Progress, Simulated, Target, Wear, bytes_written
-from leadline.record import Measurement, Survey, SurveyStart
+from leadline.record import Measurement, Survey, SurveyStart, Workload
 from leadline.record.finding import Finding
 from leadline.record.survey import SURVEY
 from leadline.store import Keeper, Store
@@ -50,6 +50,8 @@ class SurveyOptions:
     """Share of the points that go where predictions gain most."""
     written_bytes_max: int | None = None
     """Most bytes to write in all; `max_bytes` is what lies there at one time."""
+    needed: tuple[Workload, ...] = ()
+    """What an application needs to be known."""
 
 
 def usual_budget_s(target: Target) -> float:
@@ -116,6 +118,7 @@ def begin_survey(
         written_bytes_max=asked.written_bytes_max,
         findings=findings,
         system_profile=target.profile,
+        needed=asked.needed,
     )
 
 

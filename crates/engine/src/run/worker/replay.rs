@@ -164,6 +164,9 @@ impl Issue for Lane<'_> {
             if !self.wait(step, opened_ns, signals) {
                 break;
             }
+            if step.fresh_pages > 0 {
+                self.buffer.give_back(step.fresh_pages as usize);
+            }
             let began_ns = clock.now_ns();
             let moved = self.make(step, place)?;
             let ended_ns = clock.now_ns().max(began_ns);

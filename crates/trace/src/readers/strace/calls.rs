@@ -4,7 +4,7 @@ use super::descriptors::{Descriptors, Open};
 use super::line::{arguments, descriptor, field, number, quoted};
 use crate::fields::whole;
 use crate::names::Names;
-use crate::record::{Deed, Record, Refused, Sink, call_named};
+use crate::record::{Between, Deed, Record, Refused, Sink, call_named};
 
 /// A call that has ended.
 pub struct Call<'a> {
@@ -217,8 +217,7 @@ impl Calls {
         sink: &mut impl Sink,
     ) -> Result<(), Refused> {
         let [to, from, at, ..] = given else { return Ok(()) };
-        self.moved(call, &[*from], Deed::Read, bracketed(at), sink)?;
-        self.moved(call, &[*to], Deed::Write, None, sink)
+        self.between(call, [*from, *to], [bracketed(at), None], sink)
     }
 
     /// `copy_file_range(in, NULL or [offset], out, NULL or [offset], length, flags)`.
@@ -229,8 +228,20 @@ impl Calls {
         sink: &mut impl Sink,
     ) -> Result<(), Refused> {
         let [from, from_at, to, to_at, ..] = given else { return Ok(()) };
-        self.moved(call, &[*from], Deed::Read, bracketed(from_at), sink)?;
-        self.moved(call, &[*to], Deed::Write, bracketed(to_at), sink)
+        self.between(call, [*from, *to], [bracketed(from_at), bracketed(to_at)], sink)
+    }
+
+    fn between(
+        &mut self,
+        call: &Call<'_>,
+        files: [&[u8]; 2],
+        at: [Option<u64>; 2],
+        sink: &mut impl Sink,
+    ) -> Result<(), Refused> {
+        let mut both = Between::default();
+        self.moved(call, &files[..1], Deed::Read, at[0], &mut both)?;
+        self.moved(call, &files[1..], Deed::Write, at[1], &mut both)?;
+        both.give(|record| sink.take(record))
     }
 
     fn synced(
