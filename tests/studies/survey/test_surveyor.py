@@ -30,7 +30,9 @@ class Scripted:
         *,
         memory_bytes: int | None = None,
         processors: float | None = None,
+        needed: Sequence[Workload] = (),
     ) -> None:
+        assert not needed, "the survey is for no application"
         assert memory_bytes is None, "the start knows of no memory"
         assert processors == BEGIN.facts.get("cpu_count")
         self.given = (plan, seed, recorded)
