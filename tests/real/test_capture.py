@@ -93,7 +93,7 @@ def test_how_long_a_file_was_and_into_what_memory_it_was_read_is_told(arena: Are
     assert [(line[0], line[4]) for line in own[:2]] == [("L", str(1 << 20)), ("R", "17")]
     faults = [int(line[7]) for line in own if line[0] == "R" and line[4] == str(1 << 20)]
     if arena.way == "bpf":
-        assert faults[0] > 100 > faults[1] == 0, "each page of the memory came once"
+        assert faults[0] > faults[1] == 0, "the memory came once, in pages of whatever size"
     else:
         assert faults == [0, 0], "nobody counts them"
 

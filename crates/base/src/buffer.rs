@@ -133,8 +133,8 @@ impl BufferSlice {
         self.stamp = stamp;
     }
 
-    /// Gives the memory of the first pages back, so that whoever writes to one next gets another from
-    /// the kernel, emptied: as a program that reads into memory that it has just asked for.
+    /// Gives the memory of the first pages back to the kernel: each is empty now, and the next to touch
+    /// it has a page fault, as a program that reads into memory it has just allocated.
     pub fn give_back(&mut self, pages: usize) {
         let length = pages.saturating_mul(PAGE_BYTES).min(self.length);
         // SAFETY: whole pages of memory that is ours alone; they read as zeros afterwards.

@@ -39,11 +39,11 @@ pub struct Step {
     pub offset_bytes: u64,
     /// Bytes to move; 0 of a wait.
     pub length_bytes: u64,
-    /// Pages of memory that the kernel has to give for what is read: nobody touched them before.
+    /// Pages of memory that a read touches first: each is a page fault.
     pub fresh_pages: u32,
     /// Which file, from 0, or [`ALL_FILES`].
     pub file: u32,
-    /// So many steps of the lane `after_lane` come first: another wrote what this one reads.
+    /// So many steps of the lane `after_lane` come first: they ended before this one on its file.
     pub after_steps: u32,
     /// The lane that is waited for, where `after_steps` is not 0.
     pub after_lane: u16,

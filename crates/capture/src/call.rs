@@ -41,7 +41,7 @@ pub struct Call {
     pub counted_read: u64,
     /// And as written.
     pub counted_written: u64,
-    /// Pages that the thread got from the kernel in it: memory that it had not touched before.
+    /// Page faults of the thread in it that read nothing (`min_flt`): memory touched first.
     pub faults: u64,
     pub first: File,
     pub second: File,

@@ -246,7 +246,9 @@ impl Seen {
         let Some(number) = number else { return Ok(()) };
         let mut record = self.record(call, deed);
         (record.file, record.offset, record.bytes) = (number, offset, bytes);
-        record.faults = u32::try_from(call.faults).unwrap_or(u32::MAX);
+        if deed == Deed::Read {
+            record.faults = u32::try_from(call.faults).unwrap_or(u32::MAX);
+        }
         if bytes == 0 {
             (record.deed, record.call) = (Deed::Metadata, call_named("end of file"));
             return sink(record);

@@ -51,7 +51,7 @@ pub struct Record {
     pub offset: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Pages of memory that the kernel had to give for them; 0 where the trace does not say.
+    /// Page faults while they were read into memory; 0 where the trace does not say.
     pub faults: u32,
 }
 

@@ -76,6 +76,9 @@ fn a_read_was_where_the_file_stands_now_less_its_bytes() {
     let [record] = records(&mut seen, &call(0, 1000, DATA))[..] else { panic!() };
     assert_eq!((record.deed, record.offset, record.bytes), (Deed::Read, 4000, 1000));
     assert_eq!((seen.bytes.read, seen.bytes.other_read), (1000, 0));
+    let faulting = |number| Call { faults: 7, ..call(number, 1000, DATA) };
+    let faults = [0, 1].map(|number| records(&mut seen, &faulting(number))[0].faults);
+    assert_eq!(faults, [7, 0], "what is written was in memory before");
 }
 
 #[test]
