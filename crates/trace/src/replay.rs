@@ -177,16 +177,16 @@ impl Extent {
 
     /// What a step of it waits for, which is at that place when it is made.
     fn order(&mut self, record: &Record, place: Place) -> Option<Place> {
-        let reads = record.deed == Deed::Read;
-        let ended = if reads { &mut self.writes } else { &mut self.changes };
-        let before = ended.before(record.at_ns).filter(|(lane, _)| *lane != place.0);
-        if !reads {
+        let (written, changed) =
+            (self.writes.before(record.at_ns), self.changes.before(record.at_ns));
+        let before = if record.deed == Deed::Read { written } else { changed };
+        if record.deed != Deed::Read {
             self.changes.begin(ended_ns(record), place);
         }
         if record.deed == Deed::Write {
             self.writes.begin(ended_ns(record), place);
         }
-        before
+        before.filter(|(lane, _)| *lane != place.0)
     }
 
     /// A request of it by a lane; whether it goes on.

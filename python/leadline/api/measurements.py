@@ -40,7 +40,7 @@ def measure(
     say: Callable[[str], None] = lambda _: None,
     progress: bool | None = None,
 ) -> StoredStudy:
-    """Measure workloads one after the other, store every run, and return `study.points`.
+    """Measure workloads one after the other, store every run, and return the study.
 
     Args:
         target: a directory, a server's, `sim:NAME`, `sim:FILE.toml` or `null:`.

@@ -153,7 +153,7 @@ def next_points(
     seconds = _seconds(candidates, points)
     kinds = np.repeat([0, 1, 2], [len(free), len(near), len(needed)])
     forced = [1] * round(count * BOUNDARY_SHARE if near else 0)
-    forced += [2] * round(count * NEEDED_SHARE if needed else 0)
+    forced += [2] * min(round(count * NEEDED_SHARE), len(needed))
     each_needed = len(helped) / max(1, len(needed))
     open_ = np.ones(len(candidates), dtype=bool)
     chosen: list[Workload] = []

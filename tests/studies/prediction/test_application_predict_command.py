@@ -52,7 +52,7 @@ def test_a_survey_for_an_application_measures_what_predicts_it(store: Path) -> N
     words = ("survey", "sim:two-level", "--for", "program", "--name", "ready", "--budget", "10m")
     done = leadline(*words, store=store)
     assert done.returncode == 0, done.stderr
-    assert "one of six points that are learned from goes to its 2 kinds of requests" in done.stderr
+    assert "goes to the application's 2 kinds of requests" in " ".join(done.stderr.split())
     with open_store(str(store)) as kept:
         survey, points = load_survey(kept, "ready")
     assert survey.start.access.sync == "fdatasync=20"
@@ -65,6 +65,8 @@ def test_a_survey_for_an_application_measures_what_predicts_it(store: Path) -> N
     terms = {term["name"]: term["seconds"] for term in json.loads(done.stdout)["terms"]}
     assert terms["syncs"] is not None
     assert terms["metadata"] is None
+    none = leadline(*words[:-1], "2m", "--learn", "0", store=store)
+    assert "--for adds no points" in " ".join(none.stderr.split())
     both = leadline(*words, "--for-fio", "nothing.fio", store=store)
     assert both.returncode == 2
     assert "leave one out" in both.stderr

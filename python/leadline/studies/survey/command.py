@@ -213,7 +213,13 @@ def _tell_plan(
     notes = [said for job in jobs if (said := _beyond(plan, job))]
     if start.needed:
         kinds = format_count(len(start.needed), "kind")
-        notes.append(f"one of six points that are learned from goes to its {kinds} of requests")
+        learning = sum(stage.points for stage in plan.stages if stage.name == "learning")
+        notes.append(
+            f"a sixth of {format_count(learning, 'learning point')} goes to the application's "
+            f"{kinds} of requests"
+            if learning
+            else "--for adds no points: this plan learns none; raise --budget or --learn"
+        )
     max_bytes, wear = study.asked.max_bytes, study.counted
     most = plan.unique_bytes_max
     if not resume and max_bytes is not None and most < max_bytes // BLOCK_BYTES * BLOCK_BYTES:
