@@ -104,7 +104,7 @@ def test_a_first_thread_that_another_replaces_by_exec_is_counted(arena: Arena) -
             (arena.folder / "go").touch()
             said, error = watching.communicate(timeout=60)
         loop.wait(timeout=10)
-    assert watching.returncode == 0, error
+    assert watching.returncode == 0, (said, error)
     capture = json.loads(said)["capture"]
     assert capture["read_bytes"][0] > 20_000 * 4096
     # Exec kills the first thread, perhaps in a read that is counted and that nobody sees end.

@@ -74,6 +74,8 @@ pub struct Report {
     pub uncounted_bytes: u64,
     /// What the kernel counted, read and written (/proc/PID/io); None where it cannot be asked.
     pub counted_bytes: Option<(u64, u64)>,
+    /// Bytes that were counted while watching began or ended, which may have been seen or not.
+    pub edge_bytes: u64,
     /// Of files used by mappings, touched for the first time; None where that cannot be seen.
     pub mapped_bytes: Option<u64>,
     /// Files that were mapped, programs left out.
@@ -111,6 +113,7 @@ pub struct Beside {
     pub lost: u64,
     pub other: (u64, u64),
     pub counted: Option<Totals>,
+    pub edge_bytes: u64,
     pub mapped_bytes: Option<u64>,
     pub calls_of_32_bits: u64,
     pub rights_lost: u64,
@@ -139,6 +142,7 @@ pub fn finish(
         written_bytes: (bytes.written, bytes.other_written + beside.other.1),
         uncounted_bytes: bytes.uncounted,
         counted_bytes: beside.counted.map(|all| (all.read, all.written)),
+        edge_bytes: beside.edge_bytes,
         mapped_bytes: beside.mapped_bytes,
         mapped_files: seen.mapped_files(),
         calls_of_32_bits: beside.calls_of_32_bits,

@@ -33,6 +33,11 @@ impl Totals {
         Self { read: self.read + other.read, written: self.written + other.written }
     }
 
+    /// Read and written.
+    pub fn bytes(self) -> u64 {
+        self.read + self.written
+    }
+
     /// What is beyond others.
     pub fn beyond(self, other: Self) -> Self {
         Self {

@@ -69,6 +69,7 @@ pub fn by_ptrace(
         lost: 0,
         other: (0, 0),
         counted: followed.counted,
+        edge_bytes: 0,
         mapped_bytes: None,
         calls_of_32_bits: followed.foreign,
         rights_lost: followed.rights_lost,

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::Error;
@@ -204,6 +204,7 @@ impl ByBpf<'_> {
         self.join(&first)?;
         // Threads that were begun meanwhile by those that were not watched yet.
         self.join(&who())?;
+        self.members.settle();
         let mut looked = Instant::now();
         loop {
             sleep(LOOK);
@@ -212,6 +213,7 @@ impl ByBpf<'_> {
                 looked = Instant::now();
                 if always {
                     self.join(&who())?;
+                    self.members.settle();
                 }
                 self.members.count();
                 if !there() || (!always && self.watching.threads().is_empty()) {
@@ -225,6 +227,7 @@ impl ByBpf<'_> {
         }
         let counted = self.members.end(&self.running());
         self.look();
+        self.members.look_back();
         Ok((None, counted))
     }
 
@@ -257,6 +260,7 @@ impl ByBpf<'_> {
             lost: sums.lost,
             other: (sums.other_read, sums.other_written),
             counted,
+            edge_bytes: self.members.edge.bytes(),
             mapped_bytes: pages.map(|pages| seen.mapped_bytes(&pages)),
             calls_of_32_bits: sums.of_32_bits,
             rights_lost: 0,
@@ -343,6 +347,9 @@ pub fn members_of(folder: &Path) -> Vec<i32> {
 pub struct Members {
     before: BTreeMap<i32, Totals>,
     last: BTreeMap<i32, Totals>,
+    settled: BTreeSet<i32>,
+    /// Counted while watching began or ended: each of these may have been seen or not.
+    edge: Totals,
 }
 
 impl Members {
@@ -350,6 +357,24 @@ impl Members {
     pub fn join(&mut self, process: i32) {
         if let Some(now) = Totals::of(process) {
             self.before.entry(process).or_insert(now);
+        }
+    }
+
+    /// All threads of those that joined are watched from now on.
+    pub fn settle(&mut self) {
+        for (process, before) in &self.before {
+            if self.settled.insert(*process) {
+                let now = Totals::of(*process).unwrap_or(*before);
+                self.edge = self.edge.sum(now.beyond(*before));
+            }
+        }
+    }
+
+    /// The last calls have been looked at, and none is from now on.
+    pub fn look_back(&mut self) {
+        for (process, last) in &self.last {
+            let now = Totals::of(*process).unwrap_or(*last);
+            self.edge = self.edge.sum(now.beyond(*last));
         }
     }
 
@@ -382,6 +407,23 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn what_is_read_while_watching_begins_or_ends_is_no_error_of_either_side() {
+        let own = std::process::id().cast_signed();
+        let read = || fs::read("/proc/self/maps").unwrap().len() as u64;
+        let mut members = Members::default();
+        members.join(own);
+        let first = read();
+        members.settle();
+        members.settle();
+        assert!(members.edge.bytes() >= first);
+        let so_far = members.edge.bytes();
+        members.count();
+        let last = read();
+        members.look_back();
+        assert!(members.edge.bytes() >= so_far + last);
+    }
 
     #[test]
     fn who_ended_between_the_list_and_its_note_is_watched_no_longer() {

@@ -60,6 +60,8 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     """Of these, bytes that the kernel does not count (splice)."""
     counted_bytes: tuple[int, int] | None
     """Read and written, by /proc/PID/io; None where it could not be asked at the end."""
+    edge_bytes: int = 0
+    """Counted while watching a process began or ended: seen or not, nobody can say."""
     mapped_bytes: int | None
     """Of files used by mappings, programs left out; None where that cannot be seen."""
     mapped_files: int
@@ -79,12 +81,15 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes_off(self) -> float | None:
-        """Bytes that are missing or too many, over those that the kernel counted."""
+        """Bytes that are missing or too many, over those that the kernel counted.
+
+        Those at the edges are neither: a busy process reads on while it begins to be watched.
+        """
         if self.counted_bytes is None:
             return None
         counted = sum(self.counted_bytes)
         seen = sum(self.read_bytes) + sum(self.written_bytes) - self.uncounted_bytes
-        return abs(seen - counted) / max(1, counted)
+        return max(0, abs(seen - counted) - self.edge_bytes) / max(1, counted)
 
     @property
     def lost_share(self) -> float:
