@@ -76,6 +76,9 @@ def _format_bytes(capture: Capture) -> str:
     if capture.counted_bytes is None or capture.bytes_off is None:
         return "bytes unchecked: /proc/PID/io could not be read"
     counted = format_bytes(sum(capture.counted_bytes))
+    if capture.bytes_off == 0 and capture.edge_bytes:
+        edge = f"{format_bytes(capture.edge_bytes)} moved while tracing began or ended"
+        return f"bytes equal to /proc/PID/io, {counted}, within {edge}"
     if capture.bytes_off == 0:
         return f"bytes equal to /proc/PID/io, {counted}"
     return f"bytes {format_percent(capture.bytes_off)} off /proc/PID/io, {counted}"
