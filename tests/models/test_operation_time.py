@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from leadline.models.operation_time import BOUNDARY, PLACE, OperationTime, Requests
+from leadline.models.operation_time import BOUNDARY, OVERLAP, PLACE, OperationTime, Requests
 from leadline.record import Workload
 
 BOUNDARIES_LN = (17.0, 19.0)
@@ -52,7 +52,7 @@ def test_derivatives_are_those_of_the_formula(boundaries: int) -> None:
 
 def test_one_request_at_a_time_pays_its_own_costs_and_nothing_else() -> None:
     mean = OperationTime((), 17.5)
-    theta = np.zeros(PLACE)
+    theta = np.zeros(mean.parameters)
     theta[0], theta[1], theta[2] = math.log(2e-3), math.log(0.25), math.log(1e-3)
     theta[10] = 30.0  # no stripes
     alone = Workload(unique_bytes=2**24, size_mean=65536, read_frac=1.0, seq_frac=0.5)
@@ -63,7 +63,7 @@ def test_one_request_at_a_time_pays_its_own_costs_and_nothing_else() -> None:
 
 def test_n_requests_at_g_channels_have_the_balanced_networks_throughput() -> None:
     mean = OperationTime((), 17.5)
-    theta = np.zeros(PLACE)
+    theta = np.zeros(mean.parameters)
     channels = 4
     theta[6] = math.log((1 / channels) / (2 - 1 / channels))
     theta[8], theta[10] = -40.0, 30.0
@@ -92,7 +92,7 @@ def test_a_uniform_cache_keeps_all_below_its_boundary_and_c_over_u_beyond() -> N
     assert slow[3] / slow[2] == pytest.approx(0.75 / 0.5)
 
 
-def test_writes_behind_a_cache_go_on_while_it_is_used() -> None:
+def test_writes_behind_a_cache_wait_for_it_or_go_on_while_it_is_used() -> None:
     """Reads notice no limit of dirty data; of the cache and the drive the slower one decides."""
     mean = OperationTime((False,), 17.0, (True,))
     theta = np.zeros(mean.parameters)
@@ -101,13 +101,17 @@ def test_writes_behind_a_cache_go_on_while_it_is_used() -> None:
     theta[10] = theta[PLACE + 10] = 30.0
     theta[mean.boundary(0)] = math.log(2**20)
 
-    def seconds(read_frac: float) -> float:
+    def seconds(read_frac: float, ln_over_one: float) -> float:
+        theta[OVERLAP] = ln_over_one
         asked = Workload(unique_bytes=2**30, size_mean=4096, read_frac=read_frac, seq_frac=0.0)
         return float(4096e-6 / np.exp(mean.ln_mb_s(Requests.of([asked]), theta)[0][0]))
 
-    assert seconds(1.0) == pytest.approx(1e-4, rel=1e-3)
-    assert seconds(0.999) == pytest.approx(1e-4, rel=1e-2), "the drive keeps up"
-    assert seconds(0.5) == pytest.approx(0.5e-2, rel=1e-2), "writes wait for the drive"
+    waits, goes_on = -40.0, 3.0
+    assert seconds(1.0, goes_on) == pytest.approx(1e-4, rel=1e-3)
+    assert seconds(0.99, goes_on) == pytest.approx(1e-4, rel=4e-2), "the drive keeps up"
+    assert seconds(0.99, waits) == pytest.approx(2e-4, rel=1e-2), "and is waited for"
+    assert seconds(0.5, goes_on) == pytest.approx(0.5e-2, rel=1e-2), "writes wait for the drive"
+    assert seconds(0.5, waits) == pytest.approx(0.51e-2, rel=1e-2)
 
 
 def test_a_scan_over_all_of_a_too_large_file_finds_nothing() -> None:

@@ -209,7 +209,18 @@ const leadlineModels = (() => {
     return spent;
   };
 
-  // ln MB/s, and its derivatives by the parameters. Writes behind a cache go on while it is used.
+  // Seconds of the cache and of writes behind it, which overlap the more the greater `r`, and the
+  // slopes by each of the two and by ln(r - 1).
+  const overlap = (memory, behind, lnOverOne) => {
+    const r = 1 + Math.exp(lnOverOne), longer = Math.max(memory, behind);
+    const both = longer * ((memory / longer) ** r + (behind / longer) ** r) ** (1 / r);
+    const entropy = [memory, behind].map((each) => (each / both) ** r)
+      .reduce((sum, share) => sum + (share > 0 ? share * Math.log(share) : 0), 0);
+    return { both, byMemory: (memory / both) ** (r - 1), byBehind: (behind / both) ** (r - 1),
+      byOverlap: both * entropy * (r - 1) / square(r) };
+  };
+
+  // ln MB/s, and its derivatives by the parameters.
   const operationTime = (model, request) => {
     const parts = [0, 1, 2].map(() =>
       ({ seconds: 0, slope: new Float64Array(model.theta.length) }));
@@ -219,9 +230,13 @@ const leadlineModels = (() => {
         const part = place === 0 ? memory : added ? behind : missed;
         part.seconds += spentAt(model, request, place, added, part.slope);
       }
-    const both = Math.hypot(memory.seconds, behind.seconds), seconds = both + missed.seconds;
-    const slope = missed.slope.map((own, at) => own +
-      (memory.seconds * memory.slope[at] + behind.seconds * behind.slope[at]) / both);
+    const last = model.theta.length - 1;
+    const { both, byMemory, byBehind, byOverlap } =
+      overlap(memory.seconds, behind.seconds, model.theta[last]);
+    const seconds = both + missed.seconds;
+    const slope = missed.slope.map((own, at) =>
+      own + byMemory * memory.slope[at] + byBehind * behind.slope[at]);
+    slope[last] += byOverlap;
     return { lnMbS: request.lnSize - Math.log(seconds) - Math.log(1e6),
       jacobian: slope.map((each) => -each / seconds) };
   };

@@ -31,7 +31,7 @@ from leadline.models.gaussian_process import (
     widening,
 )
 from leadline.models.model import Expected, Floats, PredictionRefused, Sample, sample_of
-from leadline.models.operation_time import BOUNDARY, PLACE, UNIT, OperationTime, Requests
+from leadline.models.operation_time import BOUNDARY, OVERLAP, PLACE, UNIT, OperationTime, Requests
 from leadline.record import Measurement, Survey, Workload
 
 STARTS = 4
@@ -56,6 +56,8 @@ _LN_WIDTH = float(np.log(0.1))
 _BOUNDARY_SD = (0.7, 0.5)
 """Prior sd of ln width and of what writes add to ln C: a limit of dirty data may hold writes back
 long before the cache is full."""
+_OVERLAP = (0.0, 1.5)
+"""Prior mean and sd of ln(r - 1): whether writes behind a cache wait for it is not known."""
 
 _SYSTEMATIC_SD = (0.05, 1.0)
 _SCALE = (0.7, 0.5)
@@ -333,6 +335,7 @@ def _prior(sample: Sample, mean: OperationTime) -> _Prior:
         at = mean.boundary(index)
         centre[at : at + BOUNDARY] = (known.ln_bytes, _LN_WIDTH, 0.0)
         sd[at : at + BOUNDARY] = (known.ln_sd, *_BOUNDARY_SD)
+    centre[OVERLAP], sd[OVERLAP] = _OVERLAP
     return _Prior(centre, sd)
 
 

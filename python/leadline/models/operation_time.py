@@ -5,12 +5,13 @@ the next one too. Time adds, throughput does not (LITERATURE §2.1), so this for
 product of curves cannot: that a larger read fraction matters only where reads and writes differ,
 and that a miss hides everything a hit was slow at.
 
-    seconds(x) = sum over places k > 0 of t_read,k + sqrt(M^2 + W^2)
+    seconds(x) = sum over places k > 0 of t_read,k + (M^r + W^r)^(1/r)
     M = t_read,0 + t_write,0;  W = sum over places k > 0 of t_write,k
     t_ok(x)    = share_o * miss_ok(U) * (U / U_ref)^s_k * e_ok(n, S) * (1 - q^8 + q^8 f_k)
                  * (A_ok (1 - q) + B_ok q + C_ok S / m_ok(S))
 
-    M, W    writes behind a cache go on while it is used: what takes longer decides
+    M, W    writes behind a cache wait for it at r = 1 and go on while it is used at a large r,
+            where what takes longer decides
     share   read_frac, or 1 - read_frac           q  seq_frac      S  mean request size (at most U)
     miss    1 at the first place; past boundary j uniform, max(0, 1 - C/U), or smeared, logistic in
             ln(U/C); a scan that passes over all of U keeps nothing of it: weight q^(U/S); reads
@@ -32,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, xlogy
 
 from leadline.models.model import Floats
 from leadline.record import Workload
@@ -44,6 +45,8 @@ UNIT = 10
 """Of these, ln u."""
 BOUNDARY = 3
 """Parameters of a boundary: ln C, ln width, what writes add to ln C."""
+OVERLAP = -1
+"""Where ln(r - 1) stands, behind all places and boundaries."""
 RUN = 8
 """Requests of a run in which read-ahead and write-back are themselves."""
 SIZE_REFERENCE_BYTES = 32768.0
@@ -112,8 +115,8 @@ class OperationTime:
 
     @property
     def parameters(self) -> int:
-        """Length of the parameter vector: places first, then boundaries."""
-        return PLACE * (len(self.smeared) + 1) + BOUNDARY * len(self.smeared)
+        """Length of the parameter vector: places first, then boundaries, then the overlap."""
+        return PLACE * (len(self.smeared) + 1) + BOUNDARY * len(self.smeared) + 1
 
     def boundary(self, index: int) -> int:
         """Where the parameters of a boundary begin."""
@@ -122,7 +125,7 @@ class OperationTime:
     def ln_mb_s(self, requests: Requests, theta: Floats) -> tuple[Floats, Floats]:
         """Return ln throughput (workloads,) and its Jacobian (workloads, parameters)."""
         at_place = theta[: self.boundary(0)].reshape(-1, PLACE).T[:, :, None, None]
-        at_boundary = theta[self.boundary(0) :].reshape(-1, BOUNDARY).T[:, :, None, None]
+        at_boundary = theta[self.boundary(0) : OVERLAP].reshape(-1, BOUNDARY).T[:, :, None, None]
         work = _Work.of(requests, at_place)
         distance = requests.ln_unique - self.ln_unique_reference
         e, by_queued, by_power = _stretch(requests.ln_outstanding, work.busy, at_place[8])
@@ -132,7 +135,7 @@ class OperationTime:
         miss, miss_slopes = self._miss(requests, at_boundary)
         asked = common * np.concatenate([np.ones_like(common[:1]), miss])
         spent = asked * work.seconds
-        seconds, felt = _overlapped(spent)
+        seconds, felt, by_overlap = _overlapped(spent, theta[OVERLAP])
         ln_gain = spent * by_queued * (work.busy.gain_by_gain + work.busy.units_by_gain)
         slopes = np.stack(
             [
@@ -147,7 +150,7 @@ class OperationTime:
             ]
         )
         by_boundary = _by_boundary(common[1:] * work.seconds[1:] * felt[1:], miss_slopes)
-        jacobian = np.concatenate([_by_place(slopes * felt), by_boundary])
+        jacobian = np.concatenate([_by_place(slopes * felt), by_boundary, by_overlap[None]])
         return requests.ln_size - np.log(seconds) - _LN_MB, -(jacobian / seconds).T
 
     def _miss(self, requests: Requests, t: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
@@ -169,13 +172,17 @@ class OperationTime:
         return miss, (by_centre, by_width)
 
 
-def _overlapped(spent: Floats) -> tuple[Floats, Floats]:
-    """Return seconds in all (workloads,), and their slope by each part, as `spent` is."""
-    memory, behind = spent[0].sum(axis=0), spent[1:, 1].sum(axis=0)
-    both = np.hypot(memory, behind)
+def _overlapped(spent: Floats, ln_over_one: float) -> tuple[Floats, Floats, Floats]:
+    """Return seconds in all (workloads,), and their slopes by each part and by ln(r - 1)."""
+    r = 1 + np.exp(ln_over_one)
+    parts = np.stack([spent[0].sum(axis=0), spent[1:, 1].sum(axis=0)])
+    longer = parts.max(axis=0)
+    both = longer * ((parts / longer) ** r).sum(axis=0) ** (1 / r)
+    shares = (parts / both) ** r
     felt = np.ones_like(spent)
-    felt[0], felt[1:, 1] = memory / both, behind / both
-    return both + spent[1:, 0].sum(axis=0), felt
+    felt[0], felt[1:, 1] = (parts / both) ** (r - 1)
+    by_overlap = both * xlogy(shares, shares).sum(axis=0) / r**2 * (r - 1)
+    return both + spent[1:, 0].sum(axis=0), felt, by_overlap
 
 
 def _by_place(slopes: Floats) -> Floats:

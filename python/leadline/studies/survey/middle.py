@@ -41,7 +41,7 @@ RANGE_EXTENSION = 4.0
 REQUESTS_PER_WINDOW = 2.0
 """A window that is shorter than so many of the largest requests measures where it was cut."""
 
-REGION_SPAN = 8.0
+REGION_SPAN = 3.0
 """The last region's middle lies between its boundary and this many times the boundary."""
 
 Script = Generator[tuple[str, Workload] | None, None, None]
