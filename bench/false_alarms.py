@@ -7,10 +7,10 @@ writeback, two of the papers' and two invented ones. A finding of a point counts
 one of a survey over all surveys; whatever comes is a false alarm.
 
 Planted, in single runs of 20 s after 2 s of warm-up: a speed that falls to a half in the middle of
-the window (`level_shift`), a quarter of the speed by turns (`two_rates`), a fall at the end of the
-warm-up (`not_steady`), standstills of half a second (`stall`), an open loop at 1.2 times the
-capacity (`missed_rate`). In surveys of 30 minutes: a loss of 30% an hour (`drift`), a fall by a
-fifth in the middle (`step`).
+the window (`level_shift`), a quarter of the speed by turns (`two_rates`), a speed that climbs by a
+half of its first value each second (`not_steady`), standstills of half a second (`stall`), an open
+loop at 1.2 times the capacity (`missed_rate`). In surveys of 30 minutes: a loss of 30% an hour
+(`drift`), a fall by a fifth in the middle (`step`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BUDGET_S = 1800.0
 LIMITS = Limits(
     warm_up_s_max=2.0, measure_s_min=20.0, measure_s_max=20.0, accuracy=0.0, total_s_max=60.0
 )
-MIDDLE_S, WARM_S = 12.0, 1.8
+MIDDLE_S = 12.0
 WORKLOAD = Workload(
     unique_bytes=8 << 30, size_mean=16384, read_frac=1.0, seq_frac=0.0, process_num=4
 )
@@ -149,6 +149,10 @@ def _step(at_s: float, factor: float) -> Callable[[Profile], None]:
     return lambda profile: profile.update(drift={"shape": "step", "at_s": at_s, "factor": factor})
 
 
+def _climb(profile: Profile) -> None:
+    profile["drift"] = {"shape": "linear", "rate_per_hour": 0.5 * 3600.0}
+
+
 def _standstills(profile: Profile) -> None:
     profile["bursts"] = {"mean_slow_s": 0.5, "mean_normal_s": 2.0, "slow_factor": 1e4}
 
@@ -160,7 +164,7 @@ def _turns(profile: Profile) -> None:
 PLANTED_IN_RUNS: dict[str, Callable[[Profile], None]] = {
     "level_shift": _step(MIDDLE_S, 0.5),
     "two_rates": _turns,
-    "not_steady": _step(WARM_S, 0.5),
+    "not_steady": _climb,
     "stall": _standstills,
     "missed_rate": lambda _: None,
 }

@@ -175,7 +175,7 @@ fn check_time(system: &SimulatedSystem) -> Check {
 fn check_drift(drift: &Drift) -> Check {
     let step = drift.shape == DriftShape::Step;
     let fields = [
-        ("drift.rate_per_hour", drift.rate_per_hour, -0.9..=10.0, !step),
+        ("drift.rate_per_hour", drift.rate_per_hour, -0.9..=10_000.0, !step),
         ("drift.at_s", drift.at_s, 0.0..=1e7, step),
         ("drift.factor", drift.factor, 0.05..=20.0, step),
     ];
