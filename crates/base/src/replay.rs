@@ -26,8 +26,12 @@ pub enum Act {
     Fsync,
     /// Waits until a file's data are.
     Fdatasync,
+    /// Has the kernel begin to write bytes back, and waits for nothing; 0 bytes are all to the end.
+    BeginWriteback,
 }
 
+/// Acts as they are written; [`Act::BeginWriteback`] is an [`Act::Fdatasync`] with a length, which is
+/// one more than its bytes.
 const ACTS: [Act; 4] = [Act::Read, Act::Write, Act::Fsync, Act::Fdatasync];
 
 /// One request of a replay, or one wait for the device.
@@ -37,7 +41,7 @@ pub struct Step {
     pub at_ns: u64,
     /// First byte.
     pub offset_bytes: u64,
-    /// Bytes to move; 0 of a wait.
+    /// Bytes to move, or to write back; 0 of a wait.
     pub length_bytes: u64,
     /// Pages of memory that a read touches first: each is a page fault.
     pub fresh_pages: u32,
@@ -170,16 +174,21 @@ impl Before {
 
     fn write(&self, to: &mut impl Write, step: &Step) -> Result<(), Error> {
         let end = self.end(step.file);
+        let (act, length_bytes) = match step.act {
+            Act::BeginWriteback => (Act::Fdatasync, step.length_bytes.wrapping_add(1)),
+            act @ (Act::Fsync | Act::Fdatasync) => (act, 0),
+            act => (act, step.length_bytes),
+        };
         let parts = [
             (OTHER_LANE, step.lane != self.last.lane, u64::from(step.lane)),
             (OTHER_FILE, step.file != self.files[usize::from(step.lane)], u64::from(step.file)),
             (ELSEWHERE, step.offset_bytes != end, zigzag(step.offset_bytes.wrapping_sub(end))),
-            (OTHER_LENGTH, step.length_bytes != self.last.length_bytes, step.length_bytes),
+            (OTHER_LENGTH, length_bytes != self.last.length_bytes, length_bytes),
             (AFTER, step.after_steps > 0, u64::from(step.after_steps)),
             (FRESH, step.fresh_pages > 0, u64::from(step.fresh_pages)),
         ];
-        let act = ACTS.iter().position(|act| *act == step.act).unwrap_or_default() as u8;
-        let head = parts.iter().filter(|part| part.1).fold(act, |head, part| head | part.0);
+        let place = ACTS.iter().position(|each| *each == act).unwrap_or_default() as u8;
+        let head = parts.iter().filter(|part| part.1).fold(place, |head, part| head | part.0);
         to.write_all(&[head])?;
         for (_, _, number) in parts.iter().filter(|part| part.1) {
             write_number(to, *number)?;
@@ -203,6 +212,10 @@ impl Before {
         let file = u32::try_from(file).map_err(|_| foreign())?;
         let moved = part(ELSEWHERE)?.map_or(0, unzigzag);
         let length_bytes = part(OTHER_LENGTH)?.unwrap_or(self.last.length_bytes);
+        let (act, length_bytes) = match ACTS[usize::from(head[0] & 3)] {
+            Act::Fdatasync if length_bytes > 0 => (Act::BeginWriteback, length_bytes - 1),
+            act => (act, length_bytes),
+        };
         let after_steps = u32::try_from(part(AFTER)?.unwrap_or(0)).map_err(|_| foreign())?;
         let fresh_pages = u32::try_from(part(FRESH)?.unwrap_or(0)).map_err(|_| foreign())?;
         let after_lane = if after_steps > 0 { read_number(from)? } else { 0 };
@@ -215,7 +228,7 @@ impl Before {
             after_steps,
             after_lane: u16::try_from(after_lane).map_err(|_| foreign())?,
             lane: lane as u16,
-            act: ACTS[usize::from(head[0] & 3)],
+            act,
         })
     }
 }
@@ -273,8 +286,10 @@ mod tests {
             steps: vec![
                 step(Act::Read, 0, 0),
                 step(Act::Write, 1, 1),
-                step(Act::Fsync, 1, 1),
-                step(Act::Fdatasync, ALL_FILES, 0),
+                step(Act::BeginWriteback, 1, 1),
+                Step { length_bytes: 0, ..step(Act::BeginWriteback, 1, 1) },
+                Step { length_bytes: 0, ..step(Act::Fsync, 1, 1) },
+                Step { length_bytes: 0, ..step(Act::Fdatasync, ALL_FILES, 0) },
             ],
         }
     }
@@ -332,7 +347,7 @@ mod tests {
         let mut wrong = [steps(), steps(), steps()];
         wrong[0].steps[0].file = 2;
         wrong[1].steps[0].after_lane = 2;
-        wrong[2].steps[0].file = ALL_FILES;
+        wrong[2].steps[2].file = ALL_FILES;
         for each in wrong {
             assert!(Steps::read(&mut &written(&each)[..]).is_err(), "{each:?}");
         }

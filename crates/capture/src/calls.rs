@@ -20,6 +20,8 @@ pub enum Does {
     Splice,
     /// Waits until data is safe; by its name among `leadline_trace::CALLS`.
     Sync(&'static str),
+    /// Begins to write a range back, or waits for it, by its flags.
+    SyncRange,
     Open,
     Close,
     /// About a descriptor; nothing where that is no file.
@@ -150,7 +152,7 @@ pub const WANTED: [Wanted; 72] = [
     named(268, "chmod"),
     named(269, "access"),
     Wanted { number: 275, does: Does::Splice, first: 0, second: 2 },
-    of(277, Does::Sync("fdatasync"), 0),
+    of(277, Does::SyncRange, 0),
     named(280, "utime"),
     on(285, "fallocate"),
     of(295, Does::ReadAt, 0),

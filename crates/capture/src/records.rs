@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use leadline_trace::{Between, Deed, NO_FILE, Record, Refused, Sink as _, call_named};
+use leadline_trace::{BEGIN_ONLY, Between, Deed, NO_FILE, Record, Refused, Sink as _, call_named};
 
 use crate::call::{Call, File};
 use crate::calls::{Does, wanted};
@@ -134,6 +134,10 @@ impl Seen {
                 Ok(())
             }
             Does::Sync(name) => self.synced(call, name, sink),
+            Does::SyncRange if call.arguments[3] == BEGIN_ONLY => {
+                self.synced(call, "sync_file_range", sink)
+            }
+            Does::SyncRange => self.synced(call, "fdatasync", sink),
             Does::Open => self.opened(call, sink),
             Does::Close => self.about(call, "close", sink),
             Does::OnFile(name) => self.on_file(call, name, sink),
@@ -294,6 +298,9 @@ impl Seen {
             let number = self.number(call, file, descriptor, file.size, sink)?;
             let Some(number) = number else { return Ok(()) };
             record.file = number;
+        }
+        if record.begins_writeback() {
+            (record.offset, record.bytes) = (call.arguments[1], call.arguments[2]);
         }
         sink(record)
     }

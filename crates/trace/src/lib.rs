@@ -31,7 +31,9 @@ pub use format::{Format, format_of};
 pub use live::Live;
 pub use misses::{Misses, Point, misses_at};
 pub use readers::capture::{FIRST_LINE, line_of};
-pub use record::{Between, CALLS, Deed, NO_FILE, Record, Refused, Sink, UNKNOWN, call_named};
+pub use record::{
+    BEGIN_ONLY, Between, CALLS, Deed, NO_FILE, Record, Refused, Sink, UNKNOWN, call_named,
+};
 pub use replay::{Replayed, steps_of};
 pub use told::{About, Part};
 pub use trace::Trace;

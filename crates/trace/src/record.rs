@@ -20,7 +20,7 @@ pub enum Deed {
     Read,
     /// Data was written.
     Write,
-    /// Somebody waited until what was written is safe.
+    /// Somebody waited until what was written is safe, or had the kernel begin to write it back.
     Sync,
     /// A call about files and not about their data.
     Metadata,
@@ -75,6 +75,12 @@ impl Record {
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.bytes)
     }
+
+    /// Whether nobody waits in it for what was written: bytes from an offset are only begun to be
+    /// written back, 0 of them being all to the file's end.
+    pub fn begins_writeback(&self) -> bool {
+        self.deed == Deed::Sync && self.call == BEGINS_WRITEBACK
+    }
 }
 
 /// What one call says that moves data from a file to another.
@@ -116,12 +122,14 @@ impl Between {
     }
 }
 
-/// Calls that are counted by name: those that wait for the device first, then metadata.
-pub const CALLS: [&str; 24] = [
+/// Calls that are counted by name: those that wait for the device first, the one that has the kernel
+/// begin to write back, then metadata.
+pub const CALLS: [&str; 25] = [
     "fsync",
     "fdatasync",
     "sync",
     "flush",
+    "sync_file_range",
     "open",
     "close",
     "stat",
@@ -143,6 +151,10 @@ pub const CALLS: [&str; 24] = [
     "discard",
     "end of file",
 ];
+
+/// The flag of `sync_file_range` that begins to write back and waits for nothing.
+pub const BEGIN_ONLY: u64 = 2;
+const BEGINS_WRITEBACK: u8 = 4;
 
 /// The place of a name in [`CALLS`].
 pub fn call_named(name: &str) -> u8 {

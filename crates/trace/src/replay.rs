@@ -311,6 +311,7 @@ fn act_of(record: &Record) -> Act {
         (Deed::Read, _) => Act::Read,
         (Deed::Write, _) => Act::Write,
         (_, Some(&"fdatasync" | &"flush")) => Act::Fdatasync,
+        (_, Some(&"sync_file_range")) => Act::BeginWriteback,
         _ => Act::Fsync,
     }
 }
@@ -470,6 +471,23 @@ mod tests {
         assert_eq!(steps.steps[1].file, ALL_FILES);
         assert_eq!(found.requests, [0, 1, 1]);
         assert_eq!((found.unplaced_bytes, found.left_out), (10, vec![("open", 1)]));
+    }
+
+    #[test]
+    fn writeback_is_begun_again_where_it_was() {
+        let begun = crate::record::call_named("sync_file_range");
+        let (steps, found) = replay(&[
+            record(Deed::Write, 0, 0, 100, 0),
+            Record { call: begun, ..record(Deed::Sync, 0, 0, 100, 10) },
+            Record { call: begun, bytes: 0, ..record(Deed::Sync, 0, 0, 0, 20) },
+        ]);
+        let made: Vec<_> = steps
+            .steps
+            .iter()
+            .map(|step| (step.act, step.offset_bytes, step.length_bytes))
+            .collect();
+        assert_eq!(made[1..], [(Act::BeginWriteback, 100, 10), (Act::BeginWriteback, 0, 0)]);
+        assert_eq!(found.requests, [0, 1, 2]);
     }
 
     #[test]

@@ -347,6 +347,10 @@ mod tests {
                  2 {second}.{rest:03}120 pwrite64(4</b>, \"x\", 8192, {scanned}) = 8192 <0.000100>\n"
             );
             if number % 100 == 99 {
+                text += &format!(
+                    "2 {second}.{rest:03}400 sync_file_range(4</b>, 0, 0, SYNC_FILE_RANGE_WRITE) = 0 \
+                     <0.000000>\n"
+                );
                 text += &format!("2 {second}.{rest:03}500 fsync(4</b>) = 0 <0.000200>\n");
             }
         }

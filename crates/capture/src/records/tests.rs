@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
+use leadline_trace::CALLS;
+
 use crate::calls::wanted;
 
 const DATA: File = File {
@@ -58,6 +60,19 @@ fn how_long_a_file_was_is_told_once_before_anything_is_done_to_it() {
     let mut sync = call(74, 0, DATA);
     sync.counted_read = 0;
     assert_eq!(length(&sync), 10_000, "a file that was written before anybody looked");
+}
+
+#[test]
+fn writeback_that_is_begun_is_told_apart_from_what_is_waited_for() {
+    let told = |flags| {
+        let mut call = call(277, 0, DATA);
+        call.arguments = [call.arguments[0], 8192, 4096, flags, 0, 0];
+        call.counted_read = 0;
+        let found = records(&mut Seen::default(), &call)[0];
+        (found.begins_writeback(), CALLS[usize::from(found.call)], found.offset, found.bytes)
+    };
+    assert_eq!(told(BEGIN_ONLY), (true, "sync_file_range", 8192, 4096));
+    assert_eq!(told(7), (false, "fdatasync", 0, 0), "and waits before and after");
 }
 
 #[test]

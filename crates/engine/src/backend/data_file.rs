@@ -293,3 +293,16 @@ fn refused(path: &Path, error: &Error) -> EngineError {
     let advice = beneath::advice(error);
     EngineError::target(format!("{} cannot be opened: {error}; {advice}", path.display()))
 }
+/// Has the kernel begin to write back so many bytes from an offset, and waits for nothing; 0 bytes are
+/// all to the end of the file.
+///
+/// # Errors
+/// What the kernel says.
+pub fn begin_writeback(file: &File, offset_bytes: u64, length_bytes: u64) -> Result<(), Error> {
+    let [from, length] = [offset_bytes, length_bytes].map(|bytes| bytes.cast_signed());
+    // SAFETY: a valid descriptor and plain numbers.
+    let code = unsafe {
+        libc::sync_file_range(file.as_raw_fd(), from, length, libc::SYNC_FILE_RANGE_WRITE)
+    };
+    if code == 0 { Ok(()) } else { Err(Error::last_os_error()) }
+}

@@ -65,6 +65,7 @@ fn every_step_is_made_where_it_belongs_and_nothing_else_is_touched() {
         step(Act::Fsync, 0, 0, 0),
         step(Act::Write, 1, 0, 0),
         step(Act::Write, 1, 0, BLOCK),
+        step(Act::BeginWriteback, 1, 0, BLOCK),
         step(Act::Fdatasync, 1, 0, 0),
         step(Act::Fsync, ALL_FILES, 0, 0),
     ];
@@ -78,7 +79,7 @@ fn every_step_is_made_where_it_belongs_and_nothing_else_is_touched() {
     assert_eq!((0..8).filter(|block| changed(*block)).collect::<Vec<_>>(), [3, 5]);
     assert_eq!(content(&scratch, 1).len() as u64, 2 * BLOCK);
     let count = |kind: &str| found[kind]["operations"].as_u64().unwrap();
-    assert_eq!((count("read"), count("write"), count("syncs")), (1, 4, 3));
+    assert_eq!((count("read"), count("write"), count("syncs")), (1, 4, 4));
     assert_eq!(found["workload_bytes"], json!({"read": BLOCK, "write": 4 * BLOCK}));
     assert_eq!(found["written_bytes"]["layout"], json!(0), "the files were there");
 }

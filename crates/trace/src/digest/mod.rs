@@ -178,13 +178,13 @@ impl Sink for Digest {
     fn take(&mut self, record: Record) -> Result<(), Refused> {
         match record.deed {
             Deed::Read | Deed::Write => self.request(&record)?,
-            Deed::Sync => self.sync(&record),
+            Deed::Sync if !record.begins_writeback() => self.sync(&record),
             Deed::Unplaced => {
                 self.slices.now(self.clock, record.at_ns).unplaced_bytes += record.bytes;
                 return Ok(()); // nobody knows whether it was storage
             }
             Deed::Length => return Ok(()),
-            Deed::Metadata | Deed::Device => {}
+            Deed::Sync | Deed::Metadata | Deed::Device => {}
         }
         if matches!(record.deed, Deed::Sync | Deed::Metadata) {
             let slice = self.slices.now(self.clock, record.at_ns);

@@ -90,6 +90,19 @@ fn fios_iolog_3_has_times_in_us() {
 }
 
 #[test]
+fn strace_tells_writeback_that_is_begun_from_what_is_waited_for() {
+    let (found, _) = read_all(
+        b"1 100.1 sync_file_range(3</d/a>, 8192, 4096, SYNC_FILE_RANGE_WRITE) = 0 <0.1>\n\
+          1 100.4 sync_file_range(3</d/a>, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE|SYNC_FILE_RANGE_WRITE\
+          |SYNC_FILE_RANGE_WAIT_AFTER) = 0 <0.2>\n",
+    )
+    .unwrap();
+    assert_eq!(names(&found), ["sync_file_range", "fdatasync"]);
+    assert_eq!((found[0].offset, found[0].bytes), (8192, 4096));
+    assert!(found[0].begins_writeback() && !found[1].begins_writeback());
+}
+
+#[test]
 fn fios_iolog_2_has_no_times_and_its_waits_are_counted() {
     let (found, noted) =
         read_all(b"fio version 2 iolog\n/a add\n/a open\n/a wait 500 0\n/a write 0 4096\n")

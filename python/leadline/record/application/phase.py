@@ -11,8 +11,9 @@ StreamKind = Literal["uniform", "loop", "once-only", "moving"]
 to where it is."""
 Loop = Literal["closed", "open", "inconclusive"]
 """Whether the next request waits for the one before."""
-SYNC_CALLS = ("fsync", "fdatasync", "sync", "flush")
-"""Names of calls that wait until what was written is on the device; all others are metadata."""
+SYNC_CALLS = ("fsync", "fdatasync", "sync", "flush", "sync_file_range")
+"""Names of calls that wait until what was written is on the device, or have the kernel begin to write
+it back; all others are metadata."""
 
 
 class SizeCount(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ use leadline_base::replay::{ALL_FILES, Act, Step};
 use leadline_base::request::{Kind, Request};
 use rustix::io::Errno;
 
+use crate::backend::data_file::begin_writeback;
 use crate::run::recorder::Tally;
 use crate::run::worker::pace::wait_until;
 use crate::run::worker::{Context, Issue, STOPPED, Signals, WARMING};
@@ -87,6 +88,9 @@ impl Lane<'_> {
         match step.act {
             Act::Fsync => rustix::fs::fsync(file).map(|()| 0).map_err(failed),
             Act::Fdatasync => rustix::fs::fdatasync(file).map(|()| 0).map_err(failed),
+            Act::BeginWriteback => begin_writeback(file, step.offset_bytes, step.length_bytes)
+                .map(|()| 0)
+                .map_err(|error| self.files.failed(step, &error)),
             Act::Read | Act::Write => {
                 let mut moved = 0;
                 while moved < step.length_bytes {
@@ -126,7 +130,7 @@ impl Lane<'_> {
         let kind = match step.act {
             Act::Read => Kind::Read,
             Act::Write => Kind::Write,
-            Act::Fsync | Act::Fdatasync => {
+            Act::Fsync | Act::Fdatasync | Act::BeginWriteback => {
                 tally.sync.latency.record(response_ns);
                 return;
             }

@@ -251,6 +251,9 @@ impl Calls {
         sink: &mut impl Sink,
     ) -> Result<(), Refused> {
         let name = match call.name {
+            b"sync_file_range" if given.get(3) == Some(&&b"SYNC_FILE_RANGE_WRITE"[..]) => {
+                "sync_file_range"
+            }
             b"fdatasync" | b"sync_file_range" => "fdatasync",
             b"fsync" => "fsync",
             _ => "sync",
@@ -263,6 +266,10 @@ impl Calls {
         {
             let Some(file) = open.file else { return Ok(()) };
             record.file = file;
+        }
+        if record.begins_writeback() {
+            let Some((from, bytes)) = offset(given, 3).zip(offset(given, 2)) else { return Ok(()) };
+            (record.offset, record.bytes) = (from, bytes);
         }
         sink.take(record)
     }
