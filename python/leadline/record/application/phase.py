@@ -12,8 +12,8 @@ to where it is."""
 Loop = Literal["closed", "open", "inconclusive"]
 """Whether the next request waits for the one before."""
 SYNC_CALLS = ("fsync", "fdatasync", "sync", "flush", "sync_file_range")
-"""Names of calls that wait until what was written is on the device, or have the kernel begin to write
-it back; all others are metadata."""
+"""Names of calls that wait until what was written is on the device, or begin to write it back; all
+others are metadata."""
 
 
 class SizeCount(msgspec.Struct, frozen=True, kw_only=True):
