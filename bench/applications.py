@@ -3,7 +3,8 @@
     .venv/bin/python bench/applications.py [--parts same,predicted] [--programs sort,pgbench …]
         [--pairs 10] [--seconds 4] [--budget 4m] [--folder DIR] [--save]
 
-`same`: each program runs in a memory cgroup and is watched; what it does is then run by `leadline
+`same`: each program runs in a memory cgroup and is watched, once before that counts (a first run
+makes what later ones find, as a log's files); what it does is then run by `leadline
 measure --application` in a cgroup of the same size, in turns, one pair after the other, each
 beginning with nothing in the page cache. Compared is the time that one request takes: reads,
 writes and syncs; metadata calls are not run and not counted. Beside it stand the program's last
@@ -240,6 +241,7 @@ def alone(ratios: Sequence[float]) -> tuple[float, float, float]:
 def pairs_of(place: Workplace, asked: argparse.Namespace) -> Pairs:
     """Run a program and its streams in turns."""
     cap = CAPS_MIB[0]
+    place.watch(cap, "first")
     found = Pairs(place.watch(cap, place.program.name))
 
     def run_again() -> None:
