@@ -3,9 +3,9 @@
     .venv/bin/python bench/applications.py [--parts same,predicted] [--programs sort,pgbench …]
         [--pairs 10] [--seconds 4] [--budget 4m] [--folder DIR] [--save]
 
-`same`: each program runs in a memory cgroup and is watched, once before that counts (a first run
-makes what later ones find, as a log's files); what it does is then run by `leadline
-measure --application` in a cgroup of the same size, in turns, one pair after the other, each
+`same`: each program runs in a memory cgroup and is watched. Its first run does not count: it makes
+files that later runs find, as those of a log. What the second did is then run by `leadline measure
+--application` in a cgroup of the same size, in turns, one pair after the other, each
 beginning with nothing in the page cache. Compared is the time that one request takes: reads,
 writes and syncs; metadata calls are not run and not counted. Beside it stand the program's last
 trace made again, as fast as it goes and at its own times (`leadline measure --replay`), over its
