@@ -42,8 +42,8 @@ REQUESTS_PER_WINDOW = 2.0
 """A window that is shorter than so many of the largest requests measures where it was cut."""
 
 REGION_SPAN = 3.0
-"""The last region is taken to end at this many times its boundary, so its middle is at twice that
-(CP93 Table 2: at 1.4 to 2 times; CP94 Figs. 20 to 22)."""
+"""The last region is taken to end at this many times its boundary, so its middle is at twice that:
+near what CP93 chose (Table 2)."""
 
 Script = Generator[tuple[str, Workload] | None, None, None]
 """Of (stage, workload) of the next point; None before a decision that takes thought: it need not
