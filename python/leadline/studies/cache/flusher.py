@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from leadline.engine import Engine, Limits, Target, available_memory_bytes
+from leadline.engine import Engine, Limits, NothingCompleted, Target, available_memory_bytes
 from leadline.machine.device_writes import watched_device
 from leadline.machine.dirty_limits import (
     DirtyLimits,
@@ -38,7 +38,7 @@ from leadline.record import EngineResult, Interval, Workload, derive_seed
 from leadline.record.wording import format_rate_ci, format_share
 from leadline.record.writes import FlusherCost
 from leadline.stats.intervals import pooled_noise, reading_interval
-from leadline.units import format_percent
+from leadline.units import format_percent, format_seconds
 
 PAIRS = 6
 RUN_S = 1.5
@@ -110,6 +110,10 @@ def measure_flusher(
         return _by_limits(engine, workload, seed, pairs, memory_bytes)
     except DirtyLimitsRefused as refusal:  # another Leadline has them just now
         return _unknown(workload, "dirty limits", str(refusal)), ()
+    except NothingCompleted:
+        # Whose stall it was is not known: without this pair the cost would look smaller than it is.
+        reason = f"a write took longer than a whole run of {format_seconds(RUN_S)}"
+        return _unknown(workload, "dirty limits", reason), ()
 
 
 def _by_limits(
