@@ -98,6 +98,43 @@ def test_how_long_a_file_was_and_into_what_memory_it_was_read_is_told(arena: Are
         assert faults == [0, 0], "nobody counts them"
 
 
+REMOVES = f"""{READS}
+def make(name, size):
+    file = os.open(name, os.O_RDWR | os.O_CREAT)
+    os.pwrite(file, bytes(size), 0)
+    return file
+os.mkdir("below")
+os.close(make("below/plain", 101))
+os.unlink("below/plain")
+os.close(make("twice", 102))
+os.link("twice", "another name")
+os.unlink("twice")
+kept = make("open", 103)
+os.unlink(os.path.abspath("open"))
+os.pwrite(kept, bytes(104), 0)
+os.close(make("below/within", 105))
+os.unlink("within", dir_fd=os.open("below", os.O_RDONLY))
+os.close(make("cut", 106))
+os.open("cut", os.O_RDWR | os.O_TRUNC)
+os.mkdir("below/folder")
+os.close(make("below/folder/stays", 107))
+try:
+    os.unlink("below/folder")
+except IsADirectoryError:
+    pass
+"""
+
+
+def test_a_file_that_loses_its_last_name_or_its_data_is_told(arena: Arena) -> None:
+    kept = arena.folder / "kept"
+    words = ("--way", arena.way, "--keep-trace", str(kept), "--", *PYTHON, "-c", REMOVES, "data")
+    arena.described(*words)
+    lines = [line.split(" ") for line in kept.read_text(encoding="ascii").splitlines()[1:]]
+    sizes = {line[2]: int(line[4]) for line in lines if line[0] == "W" and line[4] != "104"}
+    assert set(sizes.values()) == set(range(101, 108)) - {104}
+    assert [sizes[line[2]] for line in lines if line[0] == "D"] == [101, 103, 105, 106]
+
+
 def test_what_was_kept_is_read_again_as_the_same(arena: Arena) -> None:
     kept = arena.folder / "kept"
     words = ("--keep-trace", str(kept), "--", *PYTHON, "-c", READS, "data")

@@ -28,10 +28,12 @@ pub enum Act {
     Fdatasync,
     /// Has the kernel begin to write bytes back, and waits for nothing; 0 bytes are all to the end.
     BeginWriteback,
+    /// Lets go of all that a file holds: what is dirty of it is never written back.
+    Remove,
 }
 
 /// Acts as they are written; [`Act::BeginWriteback`] is an [`Act::Fdatasync`] with a length, which is
-/// one more than its bytes.
+/// one more than its bytes, and [`Act::Remove`] an [`Act::Fsync`] with one.
 const ACTS: [Act; 4] = [Act::Read, Act::Write, Act::Fsync, Act::Fdatasync];
 
 /// One request of a replay, or one wait for the device.
@@ -176,6 +178,7 @@ impl Before {
         let end = self.end(step.file);
         let (act, length_bytes) = match step.act {
             Act::BeginWriteback => (Act::Fdatasync, step.length_bytes.wrapping_add(1)),
+            Act::Remove => (Act::Fsync, 1),
             act @ (Act::Fsync | Act::Fdatasync) => (act, 0),
             act => (act, step.length_bytes),
         };
@@ -214,6 +217,7 @@ impl Before {
         let length_bytes = part(OTHER_LENGTH)?.unwrap_or(self.last.length_bytes);
         let (act, length_bytes) = match ACTS[usize::from(head[0] & 3)] {
             Act::Fdatasync if length_bytes > 0 => (Act::BeginWriteback, length_bytes - 1),
+            Act::Fsync if length_bytes > 0 => (Act::Remove, 0),
             act => (act, length_bytes),
         };
         let after_steps = u32::try_from(part(AFTER)?.unwrap_or(0)).map_err(|_| foreign())?;
@@ -289,6 +293,7 @@ mod tests {
                 step(Act::BeginWriteback, 1, 1),
                 Step { length_bytes: 0, ..step(Act::BeginWriteback, 1, 1) },
                 Step { length_bytes: 0, ..step(Act::Fsync, 1, 1) },
+                Step { length_bytes: 0, ..step(Act::Remove, 1, 1) },
                 Step { length_bytes: 0, ..step(Act::Fdatasync, ALL_FILES, 0) },
             ],
         }

@@ -170,6 +170,12 @@ pub const WANTED: [Wanted; 72] = [
     named(452, "chmod"),
 ];
 
+/// In place of a call's number: the last name of its first file is about to be removed.
+pub const REMOVES: u32 = 1 << 16;
+pub const UNLINK: u32 = 87;
+/// It and unlinkat.
+pub const UNLINKS: [u32; 2] = [UNLINK, 263];
+
 /// What a call of this number does.
 pub fn wanted(number: u32) -> Option<&'static Wanted> {
     WANTED.iter().find(|each| each.number == number)

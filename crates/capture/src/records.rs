@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use leadline_trace::{BEGIN_ONLY, Between, Deed, NO_FILE, Record, Refused, Sink as _, call_named};
 
 use crate::call::{Call, File};
-use crate::calls::{Does, wanted};
+use crate::calls::{Does, REMOVES, UNLINKS, wanted};
 
 /// More files, and the page's number of a reference has no room (crates/trace).
 const FILES_MAX: u32 = 1 << 22;
@@ -87,6 +87,8 @@ pub struct Seen {
     /// Bytes of files that were mapped, and those of them that are programs.
     mapped: BTreeMap<(u32, u64), u64>,
     programs: BTreeSet<(u32, u64)>,
+    /// By thread, the file whose last name its call removes.
+    removing: HashMap<u32, File>,
 }
 
 type Taken = Result<(), Refused>;
@@ -99,7 +101,16 @@ impl Seen {
     ///
     /// There are too many files, or what the sink says.
     pub fn take(&mut self, call: &Call, sink: Sink<'_>) -> Taken {
+        if call.number == REMOVES {
+            self.removing.insert(call.thread, call.first);
+        }
         let Some(known) = wanted(call.number) else { return Ok(()) };
+        if UNLINKS.contains(&call.number)
+            && let Some(file) = self.removing.remove(&call.thread)
+            && call.returned == 0
+        {
+            self.removed(call, &file, sink)?;
+        }
         self.calls += 1;
         let before = self.bytes;
         let taken = self.understood(call, known.does, sink);
@@ -215,16 +226,26 @@ impl Seen {
 
     fn on_file(&mut self, call: &Call, name: &str, sink: Sink<'_>) -> Taken {
         if call.number == FTRUNCATE && call.arguments[1] == 0 && call.returned == 0 {
-            self.forget(&call.first);
+            self.forget(call, &call.first, sink)?;
         }
         self.about(call, name, sink)
     }
 
     /// What was cached of it is worth nothing: it is another file from now on.
-    fn forget(&mut self, file: &File) {
+    fn forget(&mut self, call: &Call, file: &File, sink: Sink<'_>) -> Taken {
+        self.removed(call, file, sink)?;
         if let Some(identity) = identity(file) {
             self.files.remove(&identity);
         }
+        Ok(())
+    }
+
+    /// What was cached of it is let go; it may still be open.
+    fn removed(&mut self, call: &Call, file: &File, sink: Sink<'_>) -> Taken {
+        let number = identity(file).and_then(|identity| self.files.get(&identity).copied());
+        let Some(file) = number else { return Ok(()) };
+        let record = self.record(call, Deed::Removed);
+        sink(Record { file, ..record })
     }
 
     fn moved(
@@ -318,7 +339,7 @@ impl Seen {
             return Ok(());
         }
         if flags & TRUNCATE != 0 {
-            self.forget(found);
+            self.forget(call, found, sink)?;
         }
         if identity(found).is_some() {
             self.number(call, found, call.returned.cast_unsigned(), found.size, sink)?;

@@ -9,16 +9,19 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use leadline_base::space::usable_bytes;
-use leadline_trace::{FIRST_LINE, Live, Record, Refused, line_of};
+use leadline_trace::{Deed, FIRST_LINE, Live, Record, Refused, line_of};
 use serde::Serialize;
 
 use crate::call::Call;
 use crate::records::Seen;
+use crate::totals::memory_of;
 
 /// Between two looks at what has come.
 pub const LOOK: Duration = Duration::from_millis(5);
 /// Bytes of a kept trace between two looks at the room that is left.
 const ROOM_LOOK_BYTES: u64 = 1 << 20;
+/// Between two looks at the memory of who is watched.
+const MEMORY: Duration = Duration::from_millis(100);
 /// Between two times that somebody is told, and asked whether to go on.
 const HEAR: Duration = Duration::from_millis(100);
 
@@ -81,6 +84,9 @@ pub struct Taker {
     keep: Option<BufWriter<File>>,
     /// Until the room is looked at again.
     room_bytes: u64,
+    /// When the last call began, as those tell time, and when memory was looked at.
+    last_ns: u64,
+    looked: Option<Instant>,
     /// Why the trace is not kept, where it was to be.
     not_kept: Option<String>,
     refused: Option<Refused>,
@@ -93,6 +99,8 @@ impl Taker {
             live: Live::default(),
             keep: keep.map(BufWriter::new),
             room_bytes: 0,
+            last_ns: 0,
+            looked: None,
             not_kept: None,
             refused: None,
         };
@@ -115,7 +123,9 @@ impl Taker {
         if self.refused.is_some() {
             return;
         }
-        let mut made: [Option<Record>; 2] = [None, None];
+        self.last_ns = call.at_ns;
+        // Two files that are seen first, one read and one written, are four.
+        let mut made: [Option<Record>; 4] = [None; 4];
         let taken = self.seen.take(call, &mut |record| {
             let free = made.iter_mut().find(|each| each.is_none());
             if let Some(free) = free {
@@ -130,6 +140,21 @@ impl Taker {
             self.live.take(record)
         });
         self.refused = taken.and(all).err();
+    }
+
+    /// Looks now and then at the memory that these processes hold.
+    pub fn look_at_memory(&mut self, processes: impl FnOnce() -> Vec<i32>) {
+        let early = self.looked.is_some_and(|looked| looked.elapsed() < MEMORY);
+        if early || self.last_ns == 0 || self.refused.is_some() {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        let (at_ns, bytes) = (self.last_ns, memory_of(&processes()));
+        if bytes > 0 {
+            let record = Record { at_ns, bytes, ..Record::of(Deed::Memory) };
+            self.write(line_of(&record).as_bytes());
+            self.refused = self.live.take(record).err();
+        }
     }
 
     /// All that was seen and why its trace was not kept, or why it cannot be described.

@@ -6,8 +6,9 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
-use std::fs;
+use std::ffi::{CString, OsString};
+use std::fs::{self, Metadata};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -17,13 +18,14 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use leadline_trace::Refused;
 
 use crate::call::{Call, File};
-use crate::calls::{Does, NONE, RESULT, WANTED, Wanted, wanted};
+use crate::calls::{Does, NONE, REMOVES, RESULT, UNLINK, UNLINKS, WANTED, Wanted, wanted};
 use crate::report::Paths;
 use crate::session::Taker;
 use crate::start::Command;
 use crate::system::child::{self, Beginning, Ended};
 use crate::system::tracing::{self, At, On, Told};
 use crate::totals::{Totals, threads_of};
+use crate::watch::processes_of;
 
 /// What two threads know of it: the one that traces, and the one that is asked.
 #[derive(Default)]
@@ -59,7 +61,8 @@ struct Begun {
     known: &'static Wanted,
     at_ns: u64,
     arguments: [u64; 6],
-    closed: File,
+    /// What it closes, or the file whose last name it removes.
+    gone: File,
     before: Option<Totals>,
 }
 
@@ -318,11 +321,16 @@ impl<'a> Tracer<'a> {
     }
 
     fn begun(&mut self, thread: i32, known: &'static Wanted, arguments: [u64; 6]) -> Begun {
-        let closes = matches!(known.does, Does::Close);
-        let closed = if closes { self.file(thread, arguments[0]) } else { File::default() };
+        let gone = match known.does {
+            Does::Close => self.file(thread, arguments[0]),
+            _ if UNLINKS.contains(&known.number) => {
+                self.named(thread, known.number, arguments).unwrap_or_default()
+            }
+            _ => File::default(),
+        };
         let runs = matches!(known.does, Does::Exec);
         let before = runs.then(|| Totals::of_thread(thread)).flatten();
-        Begun { known, at_ns: self.now_ns(), arguments, closed, before }
+        Begun { known, at_ns: self.now_ns(), arguments, gone, before }
     }
 
     fn ended(&mut self, thread: i32, begun: &Begun, returned: i64) {
@@ -335,9 +343,12 @@ impl<'a> Tracer<'a> {
             number: known.number,
             returned,
             arguments: begun.arguments,
-            first: begun.closed,
+            first: begun.gone,
             ..Call::default()
         };
+        if UNLINKS.contains(&known.number) {
+            self.taker.take(&Call { number: REMOVES, ..call });
+        }
         for place in (0..6).filter(|place| known.pointers() >> place & 1 == 1) {
             let address = begun.arguments[place];
             let told = (address != 0).then(|| tracing::number_at(thread, address)).flatten();
@@ -356,6 +367,8 @@ impl<'a> Tracer<'a> {
         }
         count(&mut call, known.does, begun.before, thread);
         self.taker.take(&call);
+        let threads = &self.threads;
+        self.taker.look_at_memory(|| processes_of(threads.keys().map(|each| each.cast_unsigned())));
         if let Some(paths) = &mut self.paths {
             paths.look(&self.taker.seen.uses);
         }
@@ -371,12 +384,39 @@ impl<'a> Tracer<'a> {
         };
         let path = format!("/proc/{thread}/fd/{descriptor}");
         let Ok(about) = fs::metadata(&path) else { return File::default() };
+        let found = self.file_at(&path, &about);
         let told = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}"));
         let told = told.unwrap_or_default();
         let field =
             |name| told.lines().find_map(|line: &str| Some(line.strip_prefix(name)?.trim()));
+        File {
+            position: field("pos:").and_then(|at| at.parse().ok()).unwrap_or(0),
+            flags: field("flags:").and_then(|at| u32::from_str_radix(at, 8).ok()).unwrap_or(0),
+            ..found
+        }
+    }
+
+    /// The file whose last name a call of [`UNLINKS`] removes.
+    fn named(&mut self, thread: i32, number: u32, arguments: [u64; 6]) -> Option<File> {
+        let [directory, address] = match number {
+            UNLINK => [libc::AT_FDCWD as u64, arguments[0]],
+            _ => [arguments[0], arguments[1]],
+        };
+        let path = OsString::from_vec(tracing::path_at(thread, address)?);
+        let from = match directory as i32 {
+            _ if path.as_bytes().first() == Some(&b'/') => "root".to_owned(),
+            libc::AT_FDCWD => "cwd".to_owned(),
+            directory => format!("fd/{directory}"),
+        };
+        let mut whole = OsString::from(format!("/proc/{thread}/{from}/"));
+        whole.push(path);
+        let about = fs::symlink_metadata(&whole).ok()?;
+        (about.nlink() == 1).then(|| self.file_at(&whole.to_string_lossy(), &about))
+    }
+
+    fn file_at(&mut self, path: &str, about: &Metadata) -> File {
         let born = about.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let magic = *self.magics.entry(about.dev()).or_insert_with(|| tracing::magic_of(&path));
+        let magic = *self.magics.entry(about.dev()).or_insert_with(|| tracing::magic_of(path));
         File {
             known: true,
             device: about.dev() as u32,
@@ -386,8 +426,7 @@ impl<'a> Tracer<'a> {
             is_device: about.rdev() as u32,
             magic,
             size: about.size(),
-            position: field("pos:").and_then(|at| at.parse().ok()).unwrap_or(0),
-            flags: field("flags:").and_then(|at| u32::from_str_radix(at, 8).ok()).unwrap_or(0),
+            ..File::default()
         }
     }
 }

@@ -47,6 +47,23 @@ impl Totals {
     }
 }
 
+/// Memory that processes hold of their own, and what they share of one kind: what of both kinds a
+/// page cache cannot have.
+pub fn memory_of(processes: &[i32]) -> u64 {
+    let field = |told: &str, name: &str| -> Option<u64> {
+        let line = told.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.parse().ok()
+    };
+    let told = processes.iter().filter_map(|process| {
+        let told = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        Some((field(&told, "RssAnon:")?, field(&told, "RssShmem:")?))
+    });
+    // Shared memory is mostly the same of all of them.
+    let (own, shared) =
+        told.fold((0, 0), |(own, shared), (its, of_all)| (own + its, of_all.max(shared)));
+    (own + shared) << 10
+}
+
 /// Threads of a process; none where it is gone.
 pub fn threads_of(process: i32) -> Vec<i32> {
     numbers_in(&format!("/proc/{process}/task"))

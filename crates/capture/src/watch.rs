@@ -140,6 +140,7 @@ impl ByBpf<'_> {
     fn look(&mut self) {
         let Self { watching, taker, .. } = self;
         watching.drain(|call| taker.take(call));
+        taker.look_at_memory(|| processes_of(watching.threads()));
         if self.keep_paths {
             self.paths.look(&self.taker.seen.uses);
         }
@@ -168,19 +169,10 @@ impl ByBpf<'_> {
         let own = Totals::of(process);
         let ended = child::reap(process);
         counted = counted.sum(last_words(&orphans, process));
-        let running = self.running();
+        let running = processes_of(self.watching.threads());
         let others = running.iter().filter_map(|process| Totals::of(*process));
         counted = others.fold(counted, Totals::sum);
         Ok((Some(ended), own.map(|own| own.sum(counted))))
-    }
-
-    /// Processes that are watched and have not ended.
-    fn running(&self) -> Vec<i32> {
-        let mut all: Vec<i32> =
-            self.watching.threads().into_iter().filter_map(process_of).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
     }
 
     fn process(&mut self, process: i32) -> Result<Counted, Refused> {
@@ -225,7 +217,7 @@ impl ByBpf<'_> {
                 break;
             }
         }
-        let counted = self.members.end(&self.running());
+        let counted = self.members.end(&processes_of(self.watching.threads()));
         self.look();
         self.members.look_back();
         Ok((None, counted))
@@ -250,7 +242,7 @@ impl ByBpf<'_> {
     ) -> Result<Captured, Refused> {
         let sums = self.watching.sums();
         let pages = self.watching.mapped();
-        let left_running = self.running().len() as u64;
+        let left_running = processes_of(self.watching.threads()).len() as u64;
         let heard = (self.listener.began.elapsed().as_secs_f64(), self.listener.stopped);
         let (seen, live, not_kept) = self.taker.end()?;
         let beside = Beside {
@@ -271,6 +263,14 @@ impl ByBpf<'_> {
         let files = self.paths.told(&seen.uses, self.keep_paths);
         finish(seen, live, beside, files, heard)
     }
+}
+
+/// Processes of threads, those that have not ended.
+pub fn processes_of(threads: impl IntoIterator<Item = u32>) -> Vec<i32> {
+    let mut all: Vec<i32> = threads.into_iter().filter_map(process_of).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Watches a thread that was there a moment ago. One that ended before it was noted is told of by

@@ -19,6 +19,7 @@ mod names;
 mod order;
 mod readers;
 mod record;
+mod removals;
 mod replay;
 mod source;
 mod told;

@@ -78,10 +78,10 @@ impl Names {
         self.next
     }
 
-    /// What has this name from now on is another thing.
-    pub fn forget(&mut self, name: &[u8]) {
-        self.numbers.remove(name);
+    /// What has this name from now on is another thing; what had it until now.
+    pub fn forget(&mut self, name: &[u8]) -> Option<u32> {
         self.last.1 = u32::MAX;
+        self.numbers.remove(name)
     }
 
     /// What had the first name has the second.

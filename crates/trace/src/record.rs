@@ -30,6 +30,11 @@ pub enum Deed {
     Unplaced,
     /// Nothing was done: a file is so many bytes long before anything is done to it.
     Length,
+    /// A file's last name was removed, or it was cut to nothing: what is cached of it is let go, and
+    /// never written back.
+    Removed,
+    /// Nothing was done: the processes hold so many bytes of memory of their own.
+    Memory,
 }
 
 /// One event.
@@ -74,6 +79,12 @@ impl Record {
     /// First byte after it.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.bytes)
+    }
+
+    /// When it ended; when it began, where nobody says how long it took.
+    pub fn ended_ns(&self) -> u64 {
+        let took_ns = if self.took_ns == UNKNOWN { 0 } else { self.took_ns };
+        self.at_ns.saturating_add(took_ns)
     }
 
     /// Whether nobody waits in it for what was written: bytes from an offset are only begun to be

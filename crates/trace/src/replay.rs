@@ -13,12 +13,13 @@ use std::io::Read;
 use leadline_base::replay::{ALL_FILES, Act, FILES_MAX, LANES_MAX, STEPS_MAX, Step, Steps};
 use serde::Serialize;
 
-use crate::digest::Digest;
+use crate::digest::{Digest, Held};
 use crate::format::{Format, format_of};
 use crate::hash::ByNumber;
 use crate::order::InOrder;
 use crate::readers::{self, NO_TIMES};
 use crate::record::{CALLS, Deed, NO_FILE, Record, Refused, Sink, UNKNOWN};
+use crate::removals::Removals;
 use crate::source::{Progress, Source};
 
 const NS: f64 = 1e-9;
@@ -52,6 +53,8 @@ pub struct Replayed {
     pub left_out: Vec<(&'static str, u64)>,
     /// Bytes of which the trace does not say where they lie.
     pub unplaced_bytes: u64,
+    /// Memory that its processes held of their own, in the mean; 0 where it does not say.
+    pub memory_bytes: u64,
 }
 
 /// Reads a trace to its end, for a replay.
@@ -78,6 +81,7 @@ pub(crate) struct Kept {
     lengths: ByNumber<u32, u64>,
     left_out: [u64; CALLS.len()],
     unplaced_bytes: u64,
+    held: Held,
 }
 
 impl Sink for Kept {
@@ -88,12 +92,13 @@ impl Sink for Kept {
                     "it has more than {STEPS_MAX} requests, which are kept in memory: replay a part"
                 )));
             }
-            Deed::Read | Deed::Write | Deed::Sync => self.records.push(record),
+            Deed::Read | Deed::Write | Deed::Sync | Deed::Removed => self.records.push(record),
             Deed::Length => {
                 self.lengths.entry(record.file).or_insert(record.bytes);
             }
             Deed::Metadata => self.left_out[usize::from(record.call)] += 1,
             Deed::Unplaced => self.unplaced_bytes += record.bytes,
+            Deed::Memory => self.held.take(record.bytes),
             Deed::Device => {}
         }
         Ok(())
@@ -166,6 +171,8 @@ struct Extent {
     writes: Ended,
     /// Writes, and syncs too.
     changes: Ended,
+    /// Whatever ended last.
+    latest: (u64, Place),
     /// Where the last request ended, and of which lane it was.
     last: (u64, u16),
 }
@@ -179,12 +186,17 @@ impl Extent {
     fn order(&mut self, record: &Record, place: Place) -> Option<Place> {
         let (written, changed) =
             (self.writes.before(record.at_ns), self.changes.before(record.at_ns));
-        let before = if record.deed == Deed::Read { written } else { changed };
+        let before = match record.deed {
+            Deed::Read => written,
+            Deed::Removed => Some(self.latest.1),
+            _ => changed,
+        };
+        self.latest = self.latest.max((record.ended_ns(), place));
         if record.deed != Deed::Read {
-            self.changes.begin(ended_ns(record), place);
+            self.changes.begin(record.ended_ns(), place);
         }
         if record.deed == Deed::Write {
-            self.writes.begin(ended_ns(record), place);
+            self.writes.begin(record.ended_ns(), place);
         }
         before.filter(|(lane, _)| *lane != place.0)
     }
@@ -231,6 +243,7 @@ impl Replayed {
             took_s: [Some(0.0); 3],
             left_out: calls.filter(|(_, calls)| *calls > 0).collect(),
             unplaced_bytes: kept.unplaced_bytes,
+            memory_bytes: kept.held.mean_bytes(),
         }
     }
 
@@ -257,7 +270,13 @@ pub(crate) fn laid(kept: &Kept, format: Format, times: bool) -> Result<(Steps, R
     let mut lanes = Lanes::of(records);
     let mut files: ByNumber<u32, Extent> = ByNumber::default();
     let mut steps = Vec::with_capacity(records.len());
-    for (index, record) in records.iter().enumerate() {
+    let mut removals = Removals::of(records);
+    let order = records
+        .iter()
+        .enumerate()
+        .flat_map(|(index, record)| removals.at(index, record).map(move |record| (index, record)));
+    for (index, record) in order {
+        let record = &record;
         let lane = lanes.take(index, record)?;
         let mut step = Step {
             at_ns: record.at_ns - first_ns,
@@ -280,11 +299,13 @@ pub(crate) fn laid(kept: &Kept, format: Format, times: bool) -> Result<(Steps, R
             if let Some(before) = file.order(record, (lane, lanes.steps(lane))) {
                 (step.after_lane, step.after_steps) = before;
             }
-            if record.deed != Deed::Sync {
+            if matches!(record.deed, Deed::Read | Deed::Write) {
                 found.sequential += u64::from(file.touch(record, lane));
             }
         }
-        found.count(record);
+        if record.deed != Deed::Removed {
+            found.count(record);
+        }
         steps.push(step);
     }
     if steps.is_empty() {
@@ -301,7 +322,7 @@ pub(crate) fn laid(kept: &Kept, format: Format, times: bool) -> Result<(Steps, R
     found.files = files.len() as u64;
     found.initial_bytes = initial_bytes.iter().sum();
     found.lanes = lanes.all.len() as u16;
-    let end_ns = records.iter().map(ended_ns).max().unwrap_or(first_ns);
+    let end_ns = records.iter().map(Record::ended_ns).max().unwrap_or(first_ns);
     found.span_s = times.then(|| (end_ns - first_ns) as f64 * NS);
     Ok((Steps { initial_bytes, lanes: found.lanes, steps }, found))
 }
@@ -310,15 +331,11 @@ fn act_of(record: &Record) -> Act {
     match (record.deed, CALLS.get(usize::from(record.call))) {
         (Deed::Read, _) => Act::Read,
         (Deed::Write, _) => Act::Write,
+        (Deed::Removed, _) => Act::Remove,
         (_, Some(&"fdatasync" | &"flush")) => Act::Fdatasync,
         (_, Some(&"sync_file_range")) => Act::BeginWriteback,
         _ => Act::Fsync,
     }
-}
-
-fn ended_ns(record: &Record) -> u64 {
-    let took_ns = if record.took_ns == UNKNOWN { 0 } else { record.took_ns };
-    record.at_ns.saturating_add(took_ns)
 }
 
 #[derive(Clone, Copy)]
@@ -359,7 +376,7 @@ impl Lanes {
             self.all.push(Lane { process: record.process, end_ns: 0, steps: 0 });
         }
         let lane = &mut self.all[place];
-        (lane.process, lane.end_ns) = (record.process, ended_ns(record));
+        (lane.process, lane.end_ns) = (record.process, record.ended_ns());
         lane.steps += 1;
         Ok(place as u16)
     }
@@ -501,6 +518,39 @@ mod tests {
         ]);
         assert_eq!(steps.initial_bytes, [1000, 70]);
         assert_eq!(found.files_bytes, 1080);
+        let memory = |bytes| Record { bytes, ..Record::of(Deed::Memory) };
+        let (_, held) = replay(&[memory(10), record(Deed::Read, 0, 0, 0, 0), memory(30)]);
+        assert_eq!((found.memory_bytes, held.memory_bytes), (0, 20), "the mean of all looks");
+    }
+
+    #[test]
+    fn a_file_is_removed_after_its_last_use_by_whoever_uses_it() {
+        let removed = |file, at_ns| record(Deed::Removed, 0, file, 0, at_ns);
+        let (steps, found) = replay(&[
+            record(Deed::Write, 0, 0, 0, 0),
+            record(Deed::Read, 1, 0, 0, 10),
+            removed(0, 20),
+            removed(0, 22), // again, by another name
+            record(Deed::Write, 0, 1, 0, 30),
+            removed(1, 40), // and still open
+            record(Deed::Read, 0, 1, 0, 50),
+            removed(2, 60), // never used
+        ]);
+        let made: Vec<_> = steps.steps.iter().map(|step| (step.act, step.file)).collect();
+        assert_eq!(
+            made,
+            [
+                (Act::Write, 0),
+                (Act::Read, 0),
+                (Act::Remove, 0),
+                (Act::Write, 1),
+                (Act::Read, 1),
+                (Act::Remove, 1)
+            ]
+        );
+        let removal = steps.steps[2];
+        assert_eq!((removal.lane, removal.after_lane, removal.after_steps), (0, 1, 1), "the read");
+        assert_eq!((found.requests, found.bytes), ([2, 2, 0], [20, 20]));
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct About {
     pub late: u64,
     /// What it shows and does not tell: a name and how often.
     pub unseen: Vec<(&'static str, u64)>,
+    /// Memory that its processes held of their own, in the mean; 0 where it does not say.
+    pub memory_bytes: u64,
 }
 
 /// What tells a slice from the next.

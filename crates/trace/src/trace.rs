@@ -79,6 +79,7 @@ impl Trace {
             unread: lines.1,
             late,
             unseen: noted.unseen.into_iter().filter(|(name, _)| *name != NO_TIMES).collect(),
+            memory_bytes: digest.held.mean_bytes(),
         };
         // What cannot be made again, because too much of it overlaps, is described all the same.
         let steps = requests.and_then(|kept| laid(&kept, format, times == "known").ok());

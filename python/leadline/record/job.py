@@ -152,6 +152,8 @@ class ReplayAsked(msgspec.Struct, frozen=True):
     path: str
     """The file with its steps (crates/base/src/replay.rs)."""
     at_times: bool
+    memory_bytes: int = 0
+    """Held meanwhile, with the engine's own, as the program did."""
 
 
 class LoadAsked(msgspec.Struct, frozen=True, kw_only=True):

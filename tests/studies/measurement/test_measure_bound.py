@@ -39,6 +39,7 @@ class Engines:
     access = Access(backend="pread")
     facts: ClassVar[dict[str, Any]] = {}
     capacity_bytes = 2**40
+    memory_bytes = None
 
     def __init__(self, *, hangs_at: int | None = None, silent: bool = False) -> None:
         self.clock_s = 1000.0

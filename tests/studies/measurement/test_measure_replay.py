@@ -164,11 +164,29 @@ def test_a_trace_that_changed_meanwhile_is_another(tmp_path: Path) -> None:
         Replay,
     )
     with open_store(str(tmp_path / "store.sqlite")) as store:
-        changed = replayed(other, store)
+        changed = replayed(other, store, None)
         with pytest.raises(MeasurementRefused, match="is another trace than when this began"):
             changed.__enter__()
-        with replayed(None, store) as nothing:
+        with replayed(None, store, None) as nothing:
             assert nothing is None
+
+
+@pytest.mark.real
+def test_memory_that_the_program_held_is_no_page_cache(tmp_path: Path) -> None:
+    """96 MiB of memory less 70 cannot hold a file of 30, which is read three times."""
+    mib = 1 << 20
+    held = f"A 0 4294967295 0 {70 * mib} 0 0 0\n"
+    length = f"L 0 0 0 {30 * mib} 0 0 0\n"
+    reads = [f"R 0 0 {at % 30 * mib} {mib} {at} 1000 0\n" for at in range(90)]
+    path = trace(tmp_path, held, length, *reads)
+    words = ("--replay", str(path), "--cache-limit", "96MiB", "--runs", "1")
+    code, said, complained = run(tmp_path, *words, "--json")
+    assert code == 0, complained
+    assert json.loads(said)["replay"]["memory_bytes"] == 70 * mib
+    assert json.loads(said)["result"]["device_bytes"]["read"] >= 2 * 30 * mib
+    shown = run(tmp_path, *words)
+    assert shown[0] == 0, shown[2]
+    assert "holding 70 MiB as the program did" in " ".join(shown[1].split())
 
 
 @pytest.mark.real

@@ -20,6 +20,8 @@ const RING_BYTES: u32 = 1 << 25;
 const THREADS_MAX: u32 = 1 << 15;
 const NUMBERS_END: u32 = 512;
 const MAPPED_MAX: u32 = 1 << 16;
+/// Where a name is about to be removed: of a folder, by its entry.
+const REMOVALS: [&str; 2] = ["ext4_unlink_enter", "f2fs_unlink_enter"];
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 /// The namespace in which the kernel counts processes (linux/proc_ns.h).
 const FIRST_PIDS: &str = "pid:[4026531836]";
@@ -82,6 +84,9 @@ impl Watching {
         let sees_mapped = faults.is_ok() && around.is_ok();
         attached.extend([faults, around].into_iter().flatten());
         let mapped = sees_mapped.then_some(mapped);
+        // Of file systems that have no such tracepoint nobody is told what is removed.
+        let removed = programs::removed(&at, maps);
+        attached.extend(REMOVALS.iter().filter_map(|name| attach(name, &removed).ok()));
         Ok(Self { ring, threads, sums, mapped, _attached: attached })
     }
 

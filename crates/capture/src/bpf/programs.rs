@@ -11,7 +11,7 @@
 use super::asm::{Asm, Helper, Label, R0, R1, R2, R3, R4, R6, R7, R8, R9, Reg, Size, When};
 use super::btf::Btf;
 use crate::call::{LONG_BYTES, SHORT_BYTES};
-use crate::calls::{NONE, RESULT, WANTED, Wanted};
+use crate::calls::{NONE, REMOVES, RESULT, WANTED, Wanted};
 
 /// Descriptors of the maps.
 #[derive(Clone, Copy)]
@@ -89,6 +89,8 @@ pub struct Offsets {
     s_dev: u32,
     s_magic: u32,
     host: u32,
+    i_nlink: u32,
+    d_inode: u32,
 }
 
 impl Offsets {
@@ -118,6 +120,8 @@ impl Offsets {
             s_dev: btf.offset("super_block", "s_dev")?,
             s_magic: btf.offset("super_block", "s_magic")?,
             host: btf.offset("address_space", "host")?,
+            i_nlink: btf.offset("inode", "i_nlink")?,
+            d_inode: btf.offset("dentry", "d_inode")?,
         })
     }
 }
@@ -185,6 +189,12 @@ fn describe(asm: &mut Asm, at: &Offsets, to: i16) {
     asm.read_kernel(to + 40, 8, R8, at.f_pos);
     asm.read_kernel(to + 48, 4, R8, at.f_flags);
     follow(asm, at.f_inode);
+    describe_inode(asm, at, to);
+    asm.place(done);
+}
+
+/// Says what the inode in R8 is, which is used up.
+fn describe_inode(asm: &mut Asm, at: &Offsets, to: i16) {
     asm.read_kernel(to + 4, 2, R8, at.i_mode);
     asm.read_kernel(to + 8, 8, R8, at.i_ino);
     asm.read_kernel(to + 16, 4, R8, at.i_generation);
@@ -194,7 +204,6 @@ fn describe(asm: &mut Asm, at: &Offsets, to: i16) {
     asm.read_kernel(to, 4, R8, at.s_dev);
     asm.read_kernel(to + 24, 8, R8, at.s_magic);
     asm.store_value(Size::U32, 10, to + 52, 1);
-    asm.place(done);
 }
 
 /// What the kernel counts of a thread: where, where it is kept during a call, and where it is told.
@@ -396,7 +405,7 @@ fn files(asm: &mut Asm, at: &Offsets) {
 }
 
 fn output(asm: &mut Asm, maps: Maps) {
-    let (short, sent, done) = (asm.label(), asm.label(), asm.label());
+    let (short, sent) = (asm.label(), asm.label());
     asm.copy(R1, R9);
     asm.and(R1, 0xf0);
     asm.jump(When::Equal, R1, i32::from(NONE) << 4, short);
@@ -405,6 +414,12 @@ fn output(asm: &mut Asm, maps: Maps) {
     asm.place(short);
     asm.set(R3, SHORT_BYTES as i32);
     asm.place(sent);
+    send(asm, maps);
+}
+
+/// Tells the event, of R3 bytes.
+fn send(asm: &mut Asm, maps: Maps) {
+    let done = asm.label();
     asm.map(R1, maps.ring);
     asm.on_stack(R2, EVENT);
     asm.set(R4, NO_WAKEUP);
@@ -510,6 +525,36 @@ pub fn mapped(at: &Offsets, maps: Maps, several: bool) -> Vec<u64> {
     asm.jump(When::Always, 0, 0, out);
     asm.place(known);
     asm.add_to(R0, 0, R7);
+    asm.place(out);
+    asm.exit();
+    asm.finish()
+}
+
+/// The name of the directory entry that is the second argument is removed: told if it is the file's
+/// last.
+pub fn removed(at: &Offsets, maps: Maps) -> Vec<u64> {
+    let mut asm = Asm::default();
+    let out = asm.label();
+    asm.copy(R9, R1);
+    watched(&mut asm, maps, out);
+    asm.load(Size::U64, R8, R9, 8);
+    follow(&mut asm, at.d_inode);
+    asm.jump(When::Equal, R8, 0, out);
+    asm.store_value(Size::U64, 10, ANY, 0);
+    asm.read_kernel(ANY, 4, R8, at.i_nlink);
+    asm.load(Size::U64, R1, 10, ANY);
+    asm.jump(When::NotEqual, R1, 1, out);
+    (EVENT..FIRST).step_by(8).for_each(|place| asm.store_value(Size::U64, 10, place, 0));
+    no_file(&mut asm, FIRST);
+    describe_inode(&mut asm, at, FIRST);
+    asm.store(Size::U32, 10, EVENT + 20, R7);
+    asm.shift_right(R7, 32);
+    asm.store(Size::U32, 10, EVENT + 16, R7);
+    asm.store_value(Size::U32, 10, EVENT + 24, REMOVES as i32);
+    asm.call(Helper::Time);
+    asm.store(Size::U64, 10, EVENT, R0);
+    asm.set(R3, SHORT_BYTES as i32);
+    send(&mut asm, maps);
     asm.place(out);
     asm.exit();
     asm.finish()

@@ -81,7 +81,8 @@ fn a_file_that_is_emptied_when_it_is_opened_has_no_bytes_after_all() {
     told(&mut seen, &call(0, 1000, DATA));
     let mut open = call(OPENAT, 5, File { size: 0, ..DATA });
     open.arguments[2] = TRUNCATE;
-    let [length, _] = told(&mut seen, &open)[..] else { panic!() };
+    let [removed, length, _] = told(&mut seen, &open)[..] else { panic!() };
+    assert_eq!((removed.deed, removed.file), (Deed::Removed, 0));
     assert_eq!((length.deed, length.bytes, length.file), (Deed::Length, 0, 1));
 }
 

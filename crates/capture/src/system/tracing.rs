@@ -225,16 +225,33 @@ pub fn filter(numbers: &[u32]) -> Vec<libc::sock_filter> {
     code
 }
 
-/// Eight bytes of a process's memory, as a number.
-pub fn number_at(process: i32, address: u64) -> Option<u64> {
-    let mut number = 0_u64;
-    let own = libc::iovec { iov_base: (&raw mut number).cast(), iov_len: 8 };
+/// Bytes of a process's memory; None where there are not so many.
+fn bytes_at<const BYTES: usize>(process: i32, address: u64) -> Option<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    let own = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: BYTES };
     let theirs =
-        libc::iovec { iov_base: ptr::without_provenance_mut(address as usize), iov_len: 8 };
-    // SAFETY: our side is eight bytes of a number; theirs is checked by the kernel.
+        libc::iovec { iov_base: ptr::without_provenance_mut(address as usize), iov_len: BYTES };
+    // SAFETY: our side is so many bytes of ours; theirs is checked by the kernel.
     let read =
         unsafe { libc::process_vm_readv(process, &raw const own, 1, &raw const theirs, 1, 0) };
-    (read == 8).then_some(number)
+    (read == BYTES as isize).then_some(bytes)
+}
+
+/// Eight bytes of a process's memory, as a number.
+pub fn number_at(process: i32, address: u64) -> Option<u64> {
+    bytes_at(process, address).map(u64::from_ne_bytes)
+}
+
+/// A path in a process's memory, without the zero at its end.
+pub fn path_at(process: i32, address: u64) -> Option<Vec<u8>> {
+    let mut path = Vec::new();
+    while path.len() < libc::PATH_MAX as usize {
+        match bytes_at::<1>(process, address + path.len() as u64)? {
+            [0] => return Some(path),
+            [sign] => path.push(sign),
+        }
+    }
+    None
 }
 
 /// Whether a program's file gives capabilities to whoever runs it.

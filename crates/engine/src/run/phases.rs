@@ -190,7 +190,7 @@ impl<'a> Conductor<'a> {
         let mut host = watch.finish();
         host.other_load.waited_cpu = waited_cpu;
         if !warmed && !self.signals.lost() {
-            return Err(EngineError::target(
+            return Err(EngineError::nothing_completed(
                 "the time limit ended during warm-up, nothing was measured; raise total_s_max or \
                 lower warm_up_s_max",
             ));

@@ -100,6 +100,27 @@ fn a_file_that_the_trace_makes_is_made_anew_each_time() {
 }
 
 #[test]
+fn a_file_that_is_removed_holds_nothing_and_that_is_no_request() {
+    let scratch = Scratch::new("replay-removed");
+    let steps = Steps {
+        initial_bytes: vec![BLOCK, BLOCK],
+        lanes: 1,
+        steps: vec![
+            step(Act::Write, 0, 0, BLOCK),
+            step(Act::Remove, 0, 0, 0),
+            step(Act::Read, 1, 0, 0),
+        ],
+    };
+    for _ in 0..2 {
+        let found = result(&job(&scratch, &steps, false));
+        assert_eq!(found["workload_bytes"], json!({"read": BLOCK, "write": BLOCK}));
+        assert_eq!(found["syncs"], json!(null));
+        let lengths = [0, 1].map(|file| content(&scratch, file).len() as u64);
+        assert_eq!(lengths, [0, BLOCK]);
+    }
+}
+
+#[test]
 fn what_another_lane_writes_is_there_when_it_is_read() {
     let scratch = Scratch::new("replay-lanes");
     let mut all = Vec::new();

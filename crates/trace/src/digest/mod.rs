@@ -22,6 +22,26 @@ const OUTSTANDING_MAX: usize = 1 << 16;
 const ENDS_MAX: usize = 1 << 20;
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// Memory that processes hold of their own, over all looks at it.
+#[derive(Debug, Default)]
+pub struct Held {
+    bytes: u64,
+    looks: u64,
+}
+
+impl Held {
+    /// One look.
+    pub fn take(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.looks += 1;
+    }
+
+    /// In the mean; 0 where nobody looked.
+    pub fn mean_bytes(&self) -> u64 {
+        self.bytes / self.looks.max(1)
+    }
+}
+
 /// Sums over the whole trace, and what it takes to make them.
 #[derive(Debug)]
 pub struct Digest {
@@ -35,6 +55,7 @@ pub struct Digest {
     pub between_seconds: u64,
     /// Requests and calls whose time is known.
     pub timed: u64,
+    pub held: Held,
     has_processes: bool,
     ends: ByNumber<(u32, u32), Ends>,
     dirty: ByNumber<u32, u64>,
@@ -55,6 +76,7 @@ impl Digest {
             requests: 0,
             between_seconds: 0,
             timed: 0,
+            held: Held::default(),
             has_processes: format.has_processes(),
             ends: ByNumber::default(),
             dirty: ByNumber::default(),
@@ -170,7 +192,7 @@ fn count(slice: &mut Slice, record: &Record) {
         Deed::Sync | Deed::Metadata => {
             slice.called[usize::from(record.call)].took_ns += record.took_ns;
         }
-        Deed::Unplaced | Deed::Length => {}
+        Deed::Unplaced | Deed::Length | Deed::Removed | Deed::Memory => {}
     }
 }
 
@@ -183,7 +205,11 @@ impl Sink for Digest {
                 self.slices.now(self.clock, record.at_ns).unplaced_bytes += record.bytes;
                 return Ok(()); // nobody knows whether it was storage
             }
-            Deed::Length => return Ok(()),
+            Deed::Memory => {
+                self.held.take(record.bytes);
+                return Ok(());
+            }
+            Deed::Length | Deed::Removed => return Ok(()),
             Deed::Sync | Deed::Metadata | Deed::Device => {}
         }
         if matches!(record.deed, Deed::Sync | Deed::Metadata) {

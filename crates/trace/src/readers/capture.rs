@@ -13,13 +13,15 @@ use crate::source::Source;
 pub const FIRST_LINE: &[u8] = b"leadline capture 1";
 /// Numbers of files are below it (`FILES_MAX` of crates/capture).
 const FILES_END: u32 = 1 << 22;
-const DEEDS: [(Deed, &str); 6] = [
+const DEEDS: [(Deed, &str); 8] = [
     (Deed::Read, "R"),
     (Deed::Write, "W"),
     (Deed::Sync, "S"),
     (Deed::Metadata, "M"),
     (Deed::Unplaced, "U"),
     (Deed::Length, "L"),
+    (Deed::Removed, "D"),
+    (Deed::Memory, "A"),
 ];
 
 /// The line of a record.
@@ -57,7 +59,8 @@ fn record_of(line: &[u8]) -> Option<Record> {
     let process = next().and_then(|number| u32::try_from(number).ok())?;
     let file = next().and_then(|number| u32::try_from(number).ok())?;
     let (offset, bytes, at_ns, took_ns) = (next()?, next()?, next()?, next()?);
-    if matches!(deed, Deed::Read | Deed::Write | Deed::Length) && file >= FILES_END {
+    let of_one = matches!(deed, Deed::Read | Deed::Write | Deed::Length | Deed::Removed);
+    if of_one && file >= FILES_END {
         return None; // more than a capture has
     }
     // What is left is a name, in which there may be spaces.
@@ -106,6 +109,9 @@ mod tests {
         let read = record_of(line_of(&moved).trim_end().as_bytes()).unwrap();
         assert_eq!((read.file, read.offset, read.bytes, read.took_ns), (7, 4096, 512, 9));
         assert_eq!(read.faults, 3);
+        let removed = Record { file: 7, ..Record::of(Deed::Removed) };
+        let read = record_of(line_of(&removed).trim_end().as_bytes()).unwrap();
+        assert_eq!((read.deed, read.file), (Deed::Removed, 7));
         let before_faults = record_of(b"R 0 7 4096 512 5 9 ").unwrap();
         assert_eq!((before_faults.took_ns, before_faults.faults), (9, 0));
         assert!(record_of(b"R 1 2 3").is_none());

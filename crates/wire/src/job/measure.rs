@@ -68,6 +68,10 @@ pub struct ReplayAsked {
     pub path: String,
     /// Whether each waits for its time in the trace, or for nothing but the one before.
     pub at_times: bool,
+    /// Memory that is held meanwhile, with the engine's own, as the traced program did: a page cache
+    /// has the rest.
+    #[serde(default)]
+    pub memory_bytes: u64,
 }
 
 /// What a trial of the workbench keeps of an open loop beside the usual, and when it gives up.

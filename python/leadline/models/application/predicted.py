@@ -168,7 +168,8 @@ def predict_application(application: Application, predictor: Predictor) -> Appli
         )
     reuse, start = application.found.reuse, predictor.survey.start
     levels = Levels(predictor, reuse.unique_pages * reuse.page_bytes)
-    asked = _Asked(uses, reuse, levels, waits=start.access.waits)
+    held_bytes = 0 if start.access.direct else application.start.facts.memory_bytes
+    asked = _Asked(uses, reuse, levels, waits=start.access.waits, held_bytes=held_bytes)
     summed, df = asked.summed(), predictor.model.df
     syncs = sync_term(application.phases, levels, start.access)
     known = not start.access.waits or syncs.calls > 0
@@ -199,7 +200,7 @@ def predict_application(application: Application, predictor: Predictor) -> Appli
         ln_sd=ln_sd,
         df=df,
         terms=terms,
-        caches=tuple(_caches(reuse, levels.boundaries)),
+        caches=tuple(_caches(reuse, levels.boundaries, held_bytes)),
         streams=tuple(_stream_times(uses, summed)),
         findings=tuple(findings_of(application, predictor.survey, levels)),
     )
@@ -226,6 +227,8 @@ class _Asked:
     waits: bool
     """Whether the survey's writes waited for the device: what others cost is then what a copy
     into the page cache does, as that of a read found there; a sync is a term of its own."""
+    held_bytes: int
+    """Of memory, by the application itself: a page cache has the rest."""
 
     def __post_init__(self) -> None:
         self.costs = self.levels.costs([self._kind(use) for use in self.uses])
@@ -236,8 +239,7 @@ class _Asked:
 
     def summed(self) -> _Summed:
         """Add up the seconds, under both policies and at both ends of what is not known."""
-        sizes = [boundary.value for boundary in self.levels.boundaries]
-        lru, lists = self._misses(sizes)
+        lru, lists = self._misses(self._sizes)
         both = [self._seconds(each)[0] for each in (lru, lists)]
         middle = (lru + lists) / 2
         seconds, sd = self._seconds(middle)
@@ -248,6 +250,14 @@ class _Asked:
             math.hypot(float(sd.sum()) / total, policy, self._size_sd(), self._sample_sd(total)),
             middle,
         )
+
+    @property
+    def _sizes(self) -> list[float]:
+        return [self._left(boundary.value) for boundary in self.levels.boundaries]
+
+    def _left(self, cache_bytes: float) -> float:
+        """What of a cache is left for the application's data; a page at least."""
+        return max(float(self.reuse.page_bytes), cache_bytes - self.held_bytes)
 
     def _misses(self, sizes: Sequence[float], more: float = 0.0) -> tuple[Floats, Floats]:
         """Return what each use misses at each boundary, by LRU and by active/inactive LRU."""
@@ -274,7 +284,7 @@ class _Asked:
     def _size_sd(self) -> float:
         """Standard deviation of ln seconds from what is not known of the caches' sizes."""
         ends = [
-            self._middle([_end(boundary, low=low) for boundary in self.levels.boundaries])
+            self._middle([self._left(_end(each, low=low)) for each in self.levels.boundaries])
             for low in (True, False)
         ]
         few, many = (float(self._seconds(each)[0].sum()) for each in ends)
@@ -282,7 +292,7 @@ class _Asked:
 
     def _sample_sd(self, total: float) -> float:
         """The same from the sampling of the trace's pages."""
-        sizes = [boundary.value for boundary in self.levels.boundaries]
+        sizes = self._sizes
         error = max([self.reuse.lru_error(size) for size in sizes], default=0.0)
         if error == 0.0:
             return 0.0
@@ -338,12 +348,13 @@ def _shares(uses: Sequence[Use], summed: _Summed) -> dict[int, float]:
     return {phase: seconds / total for phase, seconds in found.items()}
 
 
-def _caches(reuse: Reuse, boundaries: Sequence[Interval]) -> Iterator[CacheMisses]:
+def _caches(reuse: Reuse, boundaries: Sequence[Interval], held_bytes: int) -> Iterator[CacheMisses]:
     for boundary in boundaries:
+        left_bytes = max(float(reuse.page_bytes), boundary.value - held_bytes)
         yield CacheMisses(
             cache_bytes=boundary,
-            lru=reuse.lru_misses(boundary.value),
-            two_lists=reuse.two_lists_misses(boundary.value),
+            lru=reuse.lru_misses(left_bytes),
+            two_lists=reuse.two_lists_misses(left_bytes),
         )
 
 

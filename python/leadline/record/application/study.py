@@ -37,6 +37,8 @@ class TraceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What it shows and does not tell, and how often."""
     unplaced_bytes: int
     """Moved to where the trace does not say."""
+    memory_bytes: int = 0
+    """That its processes held of their own, in the mean; 0 where it does not say."""
 
 
 class ApplicationStart(StudyStart, frozen=True, kw_only=True):

@@ -38,6 +38,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that are not made again, and how often."""
     unplaced_bytes: int
     """Of which the trace does not say where they lie."""
+    memory_bytes: int = 0
+    """That its processes held of their own, in the mean; 0 where it does not say."""
 
     @property
     def in_io_s(self) -> float | None:

@@ -133,6 +133,7 @@ class _About(msgspec.Struct, frozen=True):
     unread: tuple[int, int]
     late: int
     unseen: tuple[tuple[str, int], ...]
+    memory_bytes: int
 
 
 class _Features(msgspec.Struct, frozen=True):
@@ -153,7 +154,8 @@ class Trace:
         about = msgspec.json.decode(read.about(), type=_About)
         self.slices = about.slices
         self.whole = self.part(0, about.slices)
-        kept = {name: getattr(about, name) for name in TraceFacts.__struct_fields__[:-1]}
+        told = set(TraceFacts.__struct_fields__) & set(_About.__struct_fields__)
+        kept = {name: getattr(about, name) for name in told}
         self.facts = TraceFacts(**kept, unplaced_bytes=self.whole.unplaced_bytes)
 
     def part(self, start: int, end: int) -> Part:

@@ -15,6 +15,7 @@ import msgspec
 from leadline import _engine
 from leadline.engine import Target
 from leadline.inputs import InputRefused, open_regular
+from leadline.machine.resources import free_memory_bytes
 from leadline.record import Access, Measurement, Workload
 from leadline.record.application import APPLICATION
 from leadline.record.job import ReplayAsked
@@ -33,6 +34,8 @@ RUNS = 3
 SECONDS_LEAST, SECONDS_MOST = 300.0, 3600.0
 """Between these, and usually `SPANS` times as long as the trace took, a run is waited for."""
 SPANS = 20.0
+HELD_SHARE_MOST = 0.75
+"""Of the memory that there is, for what the program held."""
 
 
 def plan_replay(
@@ -118,8 +121,12 @@ def _workload(replay: Replay) -> Workload:
 
 
 @contextmanager
-def replayed(replay: Replay | None, store: Keeper) -> Iterator[ReplayAsked | None]:
+def replayed(
+    replay: Replay | None, store: Keeper, memory_bytes: int | None
+) -> Iterator[ReplayAsked | None]:
     """Yield what the engine is asked for while the steps are there; None of no replay.
+
+    As much memory as the program had is held meanwhile, within a share of what there is.
 
     Raises:
         MeasurementRefused: the trace is another by now, or the application's description is gone.
@@ -128,18 +135,20 @@ def replayed(replay: Replay | None, store: Keeper) -> Iterator[ReplayAsked | Non
     if replay is None:
         yield None
         return
+    most_bytes = HELD_SHARE_MOST * min(memory_bytes or 0, free_memory_bytes() or 0)
+    held_bytes = min(replay.memory_bytes, int(most_bytes))
     if replay.application_id is not None:
         with tempfile.NamedTemporaryFile(prefix="leadline-replay-") as steps:
             steps.write(_kept(replay.application_id, store))
             steps.flush()
-            yield ReplayAsked(steps.name, replay.at_times)
+            yield ReplayAsked(steps.name, replay.at_times, held_bytes)
         return
     with _steps(replay.trace) as (steps, found):
         if msgspec.structs.replace(found, at_times=replay.at_times) != replay:
             raise MeasurementRefused(
                 f"{replay.trace} is another trace than when this began: start a new measurement"
             )
-        yield ReplayAsked(str(steps), replay.at_times)
+        yield ReplayAsked(str(steps), replay.at_times, held_bytes)
 
 
 def _kept(application_id: str, store: Keeper) -> bytes:
@@ -204,6 +213,11 @@ def format_replay(point: Measurement) -> str | None:
     if replay.in_io_s:
         said.append(
             f"in the trace {format_seconds(replay.in_io_s)} (here ×{here_s / replay.in_io_s:.2f})"
+        )
+    if replay.memory_bytes:
+        held = format_bytes(replay.memory_bytes)
+        said.append(
+            f"holding {held} as the program did, if that is at most three quarters of memory"
         )
     if replay.left_out:
         calls = join_words([f"{count:,} {name}" for name, count in replay.left_out])

@@ -345,7 +345,7 @@ def _measure(
         return until_completed(run, limits, lambda: end_s - engine.clock_s)
 
     ahead = _Ahead(workload, limits, pause_s, begun_s=engine.clock_s)
-    with replayed(workload.replay, growing.store) as replay:
+    with replayed(workload.replay, growing.store, engine.memory_bytes) as replay:
         beside: dict[str, Any] = {"streams": workload.streams} if workload.streams else {}
         beside |= {"replay": replay} if replay is not None else {}
         for number in range(len(kept), workload.runs):

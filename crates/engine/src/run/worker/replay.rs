@@ -88,6 +88,7 @@ impl Lane<'_> {
         match step.act {
             Act::Fsync => rustix::fs::fsync(file).map(|()| 0).map_err(failed),
             Act::Fdatasync => rustix::fs::fdatasync(file).map(|()| 0).map_err(failed),
+            Act::Remove => rustix::fs::ftruncate(file, 0).map(|()| 0).map_err(failed),
             Act::BeginWriteback => begin_writeback(file, step.offset_bytes, step.length_bytes)
                 .map(|()| 0)
                 .map_err(|error| self.files.failed(step, &error)),
@@ -132,6 +133,10 @@ impl Lane<'_> {
             Act::Write => Kind::Write,
             Act::Fsync | Act::Fdatasync | Act::BeginWriteback => {
                 tally.sync.latency.record(response_ns);
+                return;
+            }
+            Act::Remove => {
+                tally.think_ns += response_ns; // a call about a file, as those that are not made
                 return;
             }
         };

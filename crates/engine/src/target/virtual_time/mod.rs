@@ -436,7 +436,7 @@ impl<'a, D: Counted, S: Slots<D>> Driver<'a, D, S> {
                 Decision::Continue => {}
             }
             if self.opened_ns.is_none() && until_ns >= deadline_ns {
-                return Err(EngineError::target(
+                return Err(EngineError::nothing_completed(
                     "the time limit ended during warm-up, nothing was measured; \
                      raise total_s_max or lower warm_up_s_max",
                 ));

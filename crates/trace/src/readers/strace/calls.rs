@@ -285,7 +285,7 @@ impl Calls {
         let (result, whole_path) = descriptor(call.result).unzip();
         let path = whole_path.flatten().unwrap_or(path);
         if result.is_some() && (says(b"O_TRUNC") || call.name == b"creat") {
-            self.descriptors.files.forget(path); // what was cached of it is worth nothing
+            self.removed(call, path, sink)?;
         }
         if NO_STORAGE.iter().any(|place| path.starts_with(place)) {
             if let Some(number) = result {
@@ -303,6 +303,17 @@ impl Calls {
             }
         }
         sink.take(Record { call: call_named("open"), ..record_of(call, Deed::Metadata) })
+    }
+
+    /// What has this path from now on is another file.
+    fn removed(
+        &mut self,
+        call: &Call<'_>,
+        path: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), Refused> {
+        let Some(file) = self.descriptors.files.forget(path) else { return Ok(()) };
+        sink.take(Record { file, ..record_of(call, Deed::Removed) })
     }
 
     fn closed(
@@ -351,7 +362,7 @@ impl Calls {
         if call.returned == Some(0) {
             let mut paths = paths();
             match (name, paths.next(), paths.next()) {
-                ("unlink", Some(path), _) => self.descriptors.files.forget(path),
+                ("unlink", Some(path), _) => self.removed(call, path, sink)?,
                 ("rename", Some(from), Some(to)) => self.descriptors.files.rename(from, to),
                 _ => {}
             }
