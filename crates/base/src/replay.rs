@@ -14,6 +14,8 @@ pub const FILES_MAX: u64 = 1 << 17;
 pub const LANES_MAX: u64 = 1024;
 /// Stands for every file, in a step that waits for all that was written.
 pub const ALL_FILES: u32 = u32::MAX;
+/// Stands for the folder of all files, in a step that waits until its entries are on the device.
+pub const FOLDER: u32 = u32::MAX - 1;
 
 /// What a step does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -113,7 +115,10 @@ impl Steps {
         for _ in 0..steps {
             let step = before.read(from)?;
             let waits = matches!(step.act, Act::Fsync | Act::Fdatasync);
-            let file = if step.file == ALL_FILES { waits } else { u64::from(step.file) < files };
+            let file = match step.file {
+                ALL_FILES | FOLDER => waits,
+                file => u64::from(file) < files,
+            };
             if !file || step.lane >= found.lanes || step.after_lane >= found.lanes {
                 return Err(foreign());
             }
@@ -295,6 +300,7 @@ mod tests {
                 Step { length_bytes: 0, ..step(Act::Fsync, 1, 1) },
                 Step { length_bytes: 0, ..step(Act::Remove, 1, 1) },
                 Step { length_bytes: 0, ..step(Act::Fdatasync, ALL_FILES, 0) },
+                Step { length_bytes: 0, ..step(Act::Fsync, FOLDER, 0) },
             ],
         }
     }

@@ -20,8 +20,9 @@ use crate::totals::memory_of;
 pub const LOOK: Duration = Duration::from_millis(5);
 /// Bytes of a kept trace between two looks at the room that is left.
 const ROOM_LOOK_BYTES: u64 = 1 << 20;
-/// Between two looks at the memory of who is watched.
+/// Between two looks at the memory of who is watched, at least, and so many times what one takes.
 const MEMORY: Duration = Duration::from_millis(100);
+const LOOK_SHARE: u32 = 50;
 /// Between two times that somebody is told, and asked whether to go on.
 const HEAR: Duration = Duration::from_millis(100);
 
@@ -84,9 +85,9 @@ pub struct Taker {
     keep: Option<BufWriter<File>>,
     /// Until the room is looked at again.
     room_bytes: u64,
-    /// When the last call began, as those tell time, and when memory was looked at.
+    /// When the last call began, as those tell time, and when memory is looked at next.
     last_ns: u64,
-    looked: Option<Instant>,
+    look_at: Instant,
     /// Why the trace is not kept, where it was to be.
     not_kept: Option<String>,
     refused: Option<Refused>,
@@ -100,7 +101,7 @@ impl Taker {
             keep: keep.map(BufWriter::new),
             room_bytes: 0,
             last_ns: 0,
-            looked: None,
+            look_at: Instant::now(),
             not_kept: None,
             refused: None,
         };
@@ -144,12 +145,13 @@ impl Taker {
 
     /// Looks now and then at the memory that these processes hold.
     pub fn look_at_memory(&mut self, processes: impl FnOnce() -> Vec<i32>) {
-        let early = self.looked.is_some_and(|looked| looked.elapsed() < MEMORY);
-        if early || self.last_ns == 0 || self.refused.is_some() {
+        let began = Instant::now();
+        if began < self.look_at || self.last_ns == 0 || self.refused.is_some() {
             return;
         }
-        self.looked = Some(Instant::now());
         let (at_ns, bytes) = (self.last_ns, memory_of(&processes()));
+        // Of thousands of threads a look takes long.
+        self.look_at = began + MEMORY.max(LOOK_SHARE * began.elapsed());
         if bytes > 0 {
             let record = Record { at_ns, bytes, ..Record::of(Deed::Memory) };
             self.write(line_of(&record).as_bytes());

@@ -87,6 +87,11 @@ impl Record {
         self.at_ns.saturating_add(took_ns)
     }
 
+    /// Whether it is a call in which somebody waits for the device, whatever it is of.
+    pub fn waits(&self) -> bool {
+        self.call < BEGINS_WRITEBACK && matches!(self.deed, Deed::Sync | Deed::Metadata)
+    }
+
     /// Whether nobody waits in it for what was written: bytes from an offset are only begun to be
     /// written back, 0 of them being all to the file's end.
     pub fn begins_writeback(&self) -> bool {

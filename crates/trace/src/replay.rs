@@ -10,7 +10,7 @@
 
 use std::io::Read;
 
-use leadline_base::replay::{ALL_FILES, Act, FILES_MAX, LANES_MAX, STEPS_MAX, Step, Steps};
+use leadline_base::replay::{ALL_FILES, Act, FILES_MAX, FOLDER, LANES_MAX, STEPS_MAX, Step, Steps};
 use serde::Serialize;
 
 use crate::digest::{Digest, Held};
@@ -96,6 +96,7 @@ impl Sink for Kept {
             Deed::Length => {
                 self.lengths.entry(record.file).or_insert(record.bytes);
             }
+            Deed::Metadata if record.waits() => self.records.push(record), // of a folder
             Deed::Metadata => self.left_out[usize::from(record.call)] += 1,
             Deed::Unplaced => self.unplaced_bytes += record.bytes,
             Deed::Memory => self.held.take(record.bytes),
@@ -289,7 +290,9 @@ pub(crate) fn laid(kept: &Kept, format: Format, times: bool) -> Result<(Steps, R
             lane,
             act: act_of(record),
         };
-        if record.file != NO_FILE || record.deed != Deed::Sync {
+        if record.deed == Deed::Metadata {
+            step.file = FOLDER;
+        } else if record.file != NO_FILE || record.deed != Deed::Sync {
             let number = files.len() as u32;
             let initial_bytes = kept.lengths.get(&record.file).copied().unwrap_or_default();
             let last = (0, lane);
@@ -303,7 +306,7 @@ pub(crate) fn laid(kept: &Kept, format: Format, times: bool) -> Result<(Steps, R
                 found.sequential += u64::from(file.touch(record, lane));
             }
         }
-        if record.deed != Deed::Removed {
+        if !matches!(record.deed, Deed::Removed | Deed::Metadata) {
             found.count(record);
         }
         steps.push(step);
@@ -488,6 +491,18 @@ mod tests {
         assert_eq!(steps.steps[1].file, ALL_FILES);
         assert_eq!(found.requests, [0, 1, 1]);
         assert_eq!((found.unplaced_bytes, found.left_out), (10, vec![("open", 1)]));
+    }
+
+    #[test]
+    fn a_wait_for_a_folder_is_made_again_and_no_request() {
+        let name = crate::record::call_named("fsync");
+        let (steps, found) = replay(&[
+            record(Deed::Write, 0, 0, 0, 0),
+            Record { call: name, file: NO_FILE, ..record(Deed::Metadata, 0, 0, 0, 20) },
+        ]);
+        assert_eq!((steps.steps[1].file, steps.steps[1].act), (FOLDER, Act::Fsync));
+        assert_eq!((found.requests, found.left_out), ([0, 1, 0], vec![]));
+        assert_eq!(found.took_s[2], Some(0.0));
     }
 
     #[test]

@@ -6,14 +6,16 @@ use std::fs::File;
 use std::io::Error;
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use leadline_base::beneath::{Directory, open_input};
 use leadline_base::buffer;
 use leadline_base::error::EngineError;
 use leadline_base::events::{Phase, Reporter};
 use leadline_base::host::BlockDevice;
-use leadline_base::replay::{Step, Steps};
+use leadline_base::replay::{ALL_FILES, FOLDER, Step, Steps};
 use leadline_wire::event::measure::{MeasureResult, WrittenBytes};
+use leadline_wire::job::backend::Content;
 use leadline_wire::job::measure::MeasureJob;
 
 use crate::backend::data_file::DataFile;
@@ -42,8 +44,9 @@ pub(crate) fn run(
     reporter.phase(Phase::Prepare, 0);
     let steps = read(&asked.path)?;
     let deadline_ns = session.deadline_ns();
-    let files = Files::lay_out(job, path, &steps.initial_bytes, deadline_ns, reporter)?;
-    let first = files.open(0)?;
+    let files = Files::lay_out(job, path, &steps, deadline_ns, reporter)?;
+    let laid_out = steps.initial_bytes.iter().position(|bytes| *bytes > 0);
+    let first = files.open(laid_out.unwrap_or(0) as u32)?;
     let device = BlockDevice::of(&first);
     let place = DataPlace::of(&first, false, device.as_ref());
     let lanes = usize::from(steps.lanes);
@@ -88,6 +91,10 @@ fn held_bytes(all: u64) -> usize {
     usize::try_from(all.saturating_sub(own_kib << 10)).unwrap_or(0)
 }
 
+fn name_of(file: u32) -> String {
+    format!("replay-{file}.bin")
+}
+
 fn read(path: &str) -> Result<Steps, EngineError> {
     let read = |mut file: File| {
         let mut whole = std::io::BufReader::new(&mut file);
@@ -98,10 +105,15 @@ fn read(path: &str) -> Result<Steps, EngineError> {
         .map_err(|error| EngineError::fault(format!("the steps in {path} cannot be read: {error}")))
 }
 
-/// The files of a replay, laid out.
+/// The files of a replay: those that are there before are laid out, the others made by who uses them
+/// first.
 #[derive(Debug)]
 pub(crate) struct Files {
-    all: Vec<DataFile>,
+    all: Vec<Mutex<Option<DataFile>>>,
+    directory: Directory,
+    content: Option<Content>,
+    /// Several lanes may have one open.
+    shared: bool,
     /// Bytes that were written to lay them out.
     written_bytes: u64,
 }
@@ -111,7 +123,7 @@ impl Files {
     fn lay_out(
         job: &MeasureJob,
         path: &str,
-        initial_bytes: &[u64],
+        steps: &Steps,
         deadline_ns: u64,
         reporter: &mut Reporter,
     ) -> Result<Self, EngineError> {
@@ -119,33 +131,71 @@ impl Files {
         let directory = Directory::own(Path::new(path)).map_err(|error| {
             EngineError::target(format!("{path} cannot be opened: {error}; give another directory"))
         })?;
-        let mut found = Self { all: Vec::new(), written_bytes: 0 };
-        for (number, bytes) in initial_bytes.iter().enumerate() {
-            let name = format!("replay-{number}.bin");
-            let data = DataFile::in_directory(&directory, &name)?.of_content(job.backend.content);
-            found.written_bytes += data.become_long(*bytes, deadline_ns)?;
-            reporter.progress((number + 1) as f64 / initial_bytes.len() as f64);
-            found.all.push(data);
+        let (content, shared) = (job.backend.content, steps.lanes > 1);
+        let mut found = Self { all: Vec::new(), directory, content, shared, written_bytes: 0 };
+        for (number, bytes) in steps.initial_bytes.iter().enumerate() {
+            let data = if *bytes == 0 {
+                found.unlink(number as u32)?; // of the run before
+                None
+            } else {
+                let data = found.made(number as u32)?;
+                found.written_bytes += data.become_long(*bytes, deadline_ns)?;
+                Some(data)
+            };
+            reporter.progress((number + 1) as f64 / steps.initial_bytes.len() as f64);
+            found.all.push(Mutex::new(data));
         }
-        found.sync()?;
+        found.sync(ALL_FILES)?;
         Ok(found)
     }
 
-    /// Opens a file once more.
-    pub fn open(&self, file: u32) -> Result<File, EngineError> {
-        self.all[file as usize].reopen(false, false)
+    fn made(&self, file: u32) -> Result<DataFile, EngineError> {
+        Ok(DataFile::in_directory(&self.directory, &name_of(file))?.of_content(self.content))
     }
 
-    /// Writes back everything that is dirty of their file system.
-    pub fn sync(&self) -> Result<(), EngineError> {
-        let Some(first) = self.all.first() else { return Ok(()) };
-        rustix::fs::syncfs(first.file()).map_err(|error| {
+    fn unlink(&self, file: u32) -> Result<(), EngineError> {
+        let removed = self.directory.remove(&name_of(file));
+        removed.map_err(|error| EngineError::io(format!("{}: {error}", name_of(file))))
+    }
+
+    fn place(&self, file: u32) -> MutexGuard<'_, Option<DataFile>> {
+        self.all[file as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a file once more, and makes it if it is not there.
+    pub fn open(&self, file: u32) -> Result<File, EngineError> {
+        let mut place = self.place(file);
+        let data = match place.take() {
+            Some(data) => data,
+            None => self.made(file)?,
+        };
+        place.insert(data).reopen(false, false)
+    }
+
+    /// Removes a file that nobody uses any more, with its data.
+    pub fn remove(&self, file: u32) -> Result<(), EngineError> {
+        let Some(data) = self.place(file).take() else { return Ok(()) };
+        if self.shared {
+            let cut = data.file().set_len(0); // another lane may have it open still
+            cut.map_err(|error| EngineError::io(format!("{}: {error}", name_of(file))))?;
+        }
+        self.unlink(file)
+    }
+
+    /// Writes back everything that is dirty of their file system, or of their folder alone.
+    pub fn sync(&self, of: u32) -> Result<(), EngineError> {
+        let synced = match of {
+            FOLDER => self.directory.sync(),
+            _ => rustix::fs::syncfs(&self.directory).map_err(Error::from),
+        };
+        synced.map_err(|error| {
             EngineError::io(format!("writing the file system back failed: {error}"))
         })
     }
 
     fn drop_cached(&self) -> Result<(), EngineError> {
-        self.all.iter().try_for_each(DataFile::drop_cached)
+        let all = (0..self.all.len() as u32).map(|file| self.place(file));
+        all.flat_map(|place| place.as_ref().map(DataFile::drop_cached)).collect()
     }
 
     /// The file system failed a step.

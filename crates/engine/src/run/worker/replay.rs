@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use leadline_base::buffer::BufferSlice;
 use leadline_base::clock::sleep_until;
 use leadline_base::error::EngineError;
-use leadline_base::replay::{ALL_FILES, Act, Step};
+use leadline_base::replay::{ALL_FILES, Act, FOLDER, Step};
 use leadline_base::request::{Kind, Request};
 use rustix::io::Errno;
 
@@ -63,6 +63,10 @@ impl Open {
         self.files.push_back((file, files.open(file)?, 0));
         Ok(self.files.len() - 1)
     }
+
+    fn close(&mut self, file: u32) {
+        self.files.retain(|(number, ..)| *number != file);
+    }
 }
 
 impl Lane<'_> {
@@ -83,12 +87,16 @@ impl Lane<'_> {
     /// Makes a step; returns the bytes moved.
     fn make(&mut self, step: &Step, place: Option<usize>) -> Result<u64, EngineError> {
         let failed = |error: Errno| self.files.failed(step, &error.into());
-        let Some(place) = place else { return self.files.sync().map(|()| 0) };
+        if step.act == Act::Remove {
+            self.open.close(step.file);
+            return self.files.remove(step.file).map(|()| 0);
+        }
+        let Some(place) = place else { return self.files.sync(step.file).map(|()| 0) };
         let file = &self.open.files[place].1;
         match step.act {
+            Act::Remove => Ok(0),
             Act::Fsync => rustix::fs::fsync(file).map(|()| 0).map_err(failed),
             Act::Fdatasync => rustix::fs::fdatasync(file).map(|()| 0).map_err(failed),
-            Act::Remove => rustix::fs::ftruncate(file, 0).map(|()| 0).map_err(failed),
             Act::BeginWriteback => begin_writeback(file, step.offset_bytes, step.length_bytes)
                 .map(|()| 0)
                 .map_err(|error| self.files.failed(step, &error)),
@@ -128,15 +136,15 @@ impl Lane<'_> {
         moved: u64,
     ) {
         let response_ns = times[1] - times[0];
+        if step.act == Act::Remove || step.file == FOLDER {
+            tally.think_ns += response_ns; // a call about a file, as those that are not made
+            return;
+        }
         let kind = match step.act {
             Act::Read => Kind::Read,
             Act::Write => Kind::Write,
-            Act::Fsync | Act::Fdatasync | Act::BeginWriteback => {
+            _ => {
                 tally.sync.latency.record(response_ns);
-                return;
-            }
-            Act::Remove => {
-                tally.think_ns += response_ns; // a call about a file, as those that are not made
                 return;
             }
         };
@@ -167,7 +175,8 @@ impl Issue for Lane<'_> {
         let mut free_ns = opened_ns;
         for (index, step) in std::mem::take(&mut self.steps).iter().enumerate() {
             let place = match step.file {
-                ALL_FILES => None,
+                ALL_FILES | FOLDER => None,
+                _ if step.act == Act::Remove => None,
                 file => Some(self.open.place(file, self.files)?),
             };
             if !self.wait(step, opened_ns, signals) {
