@@ -110,11 +110,14 @@ fn a_file_that_is_removed_holds_nothing_and_that_is_no_request() {
             step(Act::Remove, 0, 0, 0),
             step(Act::Fsync, FOLDER, 0, 0),
             step(Act::Read, 1, 0, 0),
+            Step { at_ns: 200_000_000, ..step(Act::Read, 1, 0, 0) }, // a run that ends early has ended
         ],
     };
+    let mut job = job(&scratch, &steps, true);
+    job["limits"]["operations_max"] = json!(3);
     for _ in 0..2 {
-        let found = result(&job(&scratch, &steps, false));
-        assert_eq!(found["workload_bytes"], json!({"read": BLOCK, "write": BLOCK}));
+        let found = result(&job);
+        assert_eq!(found["workload_bytes"], json!({"read": 2 * BLOCK, "write": BLOCK}));
         assert_eq!(found["syncs"], json!(null));
         assert!(!scratch.path().join("replay-0.bin").exists());
         assert_eq!(content(&scratch, 1).len() as u64, BLOCK);

@@ -136,10 +136,6 @@ impl Lane<'_> {
         moved: u64,
     ) {
         let response_ns = times[1] - times[0];
-        if step.act == Act::Remove || step.file == FOLDER {
-            tally.think_ns += response_ns; // a call about a file, as those that are not made
-            return;
-        }
         let kind = match step.act {
             Act::Read => Kind::Read,
             Act::Write => Kind::Write,
@@ -189,7 +185,9 @@ impl Issue for Lane<'_> {
             let moved = self.make(step, place)?;
             let ended_ns = clock.now_ns().max(began_ns);
             self.done[usize::from(self.lane)].store(index as u32 + 1, Ordering::Release);
-            context.live.add(1, moved);
+            // A call about a file or its folder is no request, and the run ends after so many of these.
+            let is_request = step.act != Act::Remove && step.file != FOLDER;
+            context.live.add(u64::from(is_request), moved);
             // What lies between two steps is no target's: files are opened there.
             tally.think_ns += began_ns.min(signals.closed_ns()).saturating_sub(free_ns);
             free_ns = ended_ns;
@@ -197,7 +195,11 @@ impl Issue for Lane<'_> {
                 tally.edge_ns += signals.closed_ns().saturating_sub(began_ns) as i64;
                 break;
             }
-            self.count(&mut tally, step, place, [began_ns, ended_ns], moved);
+            if is_request {
+                self.count(&mut tally, step, place, [began_ns, ended_ns], moved);
+            } else {
+                tally.think_ns += ended_ns - began_ns;
+            }
         }
         signals.wait_for_close();
         tally.think_ns += signals.closed_ns().saturating_sub(free_ns);
