@@ -109,6 +109,21 @@ def test_the_time_is_that_of_the_requests_through_an_lru_cache(
     assert found.elapsed_s.covers(truth_s + REQUESTS * 1e-4)
 
 
+def test_memory_that_the_program_holds_is_no_cache(predictor: Predictor, tmp_path: Path) -> None:
+    requests = mixture(PROGRAMS["uniform and written once"], REQUESTS, 7)
+    described = traced(requests, tmp_path)
+    facts = msgspec.structs.replace(described.start.facts, memory_bytes=512 * MIB)
+    start = msgspec.structs.replace(described.start, facts=facts)
+    whole, less = (
+        predict_application(each, predictor).io_s
+        for each in (described, msgspec.structs.replace(described, start=start))
+    )
+    truth_s = seconds_of(requests, lru_misses(requests, CACHE_BYTES - 512 * MIB), costs())
+    assert less.value == pytest.approx(truth_s, rel=0.08)
+    assert less.covers(truth_s)
+    assert whole.value < 0.9 * truth_s
+
+
 def test_each_stream_misses_what_it_misses_beside_the_others(tmp_path: Path) -> None:
     requests = mixture(PROGRAMS["a loop too large"], REQUESTS, 7)
     described, missed = traced(requests, tmp_path), lru_misses(requests, CACHE_BYTES)
