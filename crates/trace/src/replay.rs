@@ -86,21 +86,25 @@ pub(crate) struct Kept {
 
 impl Sink for Kept {
     fn take(&mut self, record: Record) -> Result<(), Refused> {
+        let is_step = match record.deed {
+            Deed::Read | Deed::Write | Deed::Sync | Deed::Removed => true,
+            Deed::Metadata => record.waits(), // of a folder
+            _ => false,
+        };
         match record.deed {
-            Deed::Read | Deed::Write | Deed::Sync if self.records.len() as u64 >= STEPS_MAX => {
+            _ if is_step && self.records.len() as u64 >= STEPS_MAX => {
                 return Err(Refused(format!(
                     "it has more than {STEPS_MAX} requests, which are kept in memory: replay a part"
                 )));
             }
-            Deed::Read | Deed::Write | Deed::Sync | Deed::Removed => self.records.push(record),
+            _ if is_step => self.records.push(record),
             Deed::Length => {
                 self.lengths.entry(record.file).or_insert(record.bytes);
             }
-            Deed::Metadata if record.waits() => self.records.push(record), // of a folder
             Deed::Metadata => self.left_out[usize::from(record.call)] += 1,
             Deed::Unplaced => self.unplaced_bytes += record.bytes,
             Deed::Memory => self.held.take(record.bytes),
-            Deed::Device => {}
+            _ => {}
         }
         Ok(())
     }
