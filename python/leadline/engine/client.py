@@ -23,6 +23,7 @@ from leadline.record import EngineResult, Workload
 from leadline.record.access import Access
 from leadline.record.job import CLOSED, Arrivals, Limits, LoadAsked
 from leadline.record.jobs.streams import StreamAsked
+from leadline.record.workload import Interval
 
 PLACEMENTS = ("auto", "free")
 ENGINES = ("leadline", "fio")
@@ -57,6 +58,9 @@ class Engine(Protocol):
             EngineFault: the engine died, hung or spoke nonsense.
 
         """
+
+    def time_calls(self) -> dict[str, Interval]:
+        """Return what calls about files take there, in us; nothing where there are no files."""
 
     def run(
         self,

@@ -121,6 +121,10 @@ class FioEngine:
     def prepare(self) -> None:
         """Do nothing: fio's own limit is not measured."""
 
+    def time_calls(self) -> dict[str, Interval]:
+        """Time calls about files where the data lie."""
+        return self.own.time_calls()
+
     def run(
         self,
         workload: Workload,

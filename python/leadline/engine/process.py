@@ -32,6 +32,7 @@ from leadline.record.job import (
     kind_of,
 )
 from leadline.record.jobs.streams import StreamAsked
+from leadline.record.workload import Interval
 
 PROCESS_NUM_MAX = 16
 """A survey tries at least this many workers; a disk's queue wants more than there are cores."""
@@ -126,6 +127,10 @@ class ProcessEngine:
             deep=self.access.backend in DEEP_BACKENDS,
         )
         self.facts |= self._ceiling.facts()
+
+    def time_calls(self) -> dict[str, Interval]:
+        """Time calls about files where the data lie."""
+        return {} if self._place is None else self._place.time_calls()
 
     def run(
         self,

@@ -28,6 +28,7 @@ from leadline.record.job import (
     SimulatedTarget,
 )
 from leadline.record.jobs.streams import StreamAsked
+from leadline.record.workload import Interval
 
 PROCESS_NUM_MAX = 16
 CAPACITY_BYTES = 2**40
@@ -76,6 +77,10 @@ class SimulatedEngine:
 
     def prepare(self) -> None:
         """Do nothing: a virtual clock has no generator that could fall short."""
+
+    def time_calls(self) -> dict[str, Interval]:
+        """Time none: it has no files."""
+        return {}
 
     def run(
         self,

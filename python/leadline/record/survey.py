@@ -65,6 +65,8 @@ class SurveyStart(ReachedStart, frozen=True, kw_only=True):
     needed: tuple[Workload, ...] = ()
     """An application's kinds of requests, as far as its data reach: some points go to them, in
     every region."""
+    call_us: dict[str, Interval] = msgspec.field(default_factory=dict)
+    """What each call about files took before the first point, in us; empty where there are none."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True):

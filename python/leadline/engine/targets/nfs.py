@@ -22,6 +22,7 @@ from leadline.machine.space import USEFUL_BYTES, Space, keep_floor, require_room
 from leadline.machine.stop import shielded
 from leadline.record.job import AskJob, JobTarget, NfsAsk, NfsQuestion, NfsTarget
 from leadline.record.jobs.nfs import NfsAsked, NfsRoom
+from leadline.record.workload import Interval
 
 TIMEOUT_S = 10.0
 """Longest silence of a server that owes an answer, as in the engine (SILENCE_S_MAX)."""
@@ -73,6 +74,10 @@ class NfsPlace:
             "nfs_write_bytes_max": server.write_bytes_max,
             "nfs_round_trip_us": round(server.round_trip_us, 1),
         }
+
+    def time_calls(self) -> dict[str, Interval]:
+        """Time none: its files are another machine's."""
+        return {}
 
     def require_room(self, unique_bytes: int) -> None:
         """Others write to the export too, so the room is asked for again each time."""

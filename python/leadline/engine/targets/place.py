@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from leadline.engine.targets.calls import time_calls
 from leadline.engine.targets.claim import Claim
 from leadline.machine.facts import target_facts
 from leadline.machine.mounts import is_in_memory
 from leadline.machine.space import USEFUL_BYTES, capacity_bytes, keep_floor, require_space, room_of
 from leadline.record.job import DirectoryTarget, JobTarget
+from leadline.record.workload import Interval
 
 
 class Place(Protocol):
@@ -23,6 +25,9 @@ class Place(Protocol):
     """Whether this machine's memory is a cache before it; not before files that are memory."""
     lost: bool
     """Set when its server went away."""
+
+    def time_calls(self) -> dict[str, Interval]:
+        """Return what calls about files take, in us; nothing where they cannot be made."""
 
     def require_room(self, unique_bytes: int) -> None:
         """Refuse when a data file of this size would touch the floor.
@@ -53,6 +58,10 @@ class DirectoryPlace:
         self.cached_here = not is_in_memory(claimed.directory)
         self.lost = False
         self._claim = claimed
+
+    def time_calls(self) -> dict[str, Interval]:
+        """Time them on files of Leadline's own."""
+        return time_calls(self._claim.folder)
 
     def require_room(self, unique_bytes: int) -> None:
         """Others write to the file system too, so the room is looked at again each time."""

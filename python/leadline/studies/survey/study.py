@@ -103,6 +103,7 @@ def begin_survey(
     )
     require_fit(engine, target, plan, asked.seed)
     engine.prepare()
+    call_us = engine.time_calls()
     return SurveyStart(
         study_id=study_id or uuid.uuid4().hex,
         system=asked.system,
@@ -119,6 +120,7 @@ def begin_survey(
         findings=findings,
         system_profile=target.profile,
         needed=asked.needed,
+        call_us=call_us,
     )
 
 
