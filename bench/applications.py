@@ -13,9 +13,10 @@ own times: that is lost by the capture; the streams of the description's phases,
 but a directory gets; and CP94's own way: one row of five parameters. Repeatability is the program's
 own: the standard deviation of one run.
 
-`predicted`: described once, at one memory; surveyed at three others, without syncs and with them;
-predicted there, and run there by itself, watched, three times. Compulsory misses count as misses on
-both sides.
+`predicted`: described once, at one memory; surveyed at that, at three others and behind a throttle
+of its reads, without syncs and with them; predicted in the four, alone and scaled by what it took
+where it was traced (`--traced-on`), and run there by itself, watched, three times. Compulsory
+misses count as misses on both sides.
 
 Root only (cgroups, BPF). A calm machine: what it says beside other work is no program's doing.
 """
@@ -30,10 +31,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +43,7 @@ from figures import Cell, Column, Row, add_save_option, save
 from leadline.machine.cgroup import memory_cgroup
 from leadline.stats import student_t
 from programs import PROGRAMS, Program, Unavailable
+from verdicts import throttled
 
 MEASURES = (
     "crates/capture/src",
@@ -49,8 +52,36 @@ MEASURES = (
     "python/leadline/models",
     "python/leadline/studies/application",
 )
-CAPS_MIB = (96, 64, 128, 192)
-"""Memory that programs run in: where they are traced, and three others."""
+
+
+class System(NamedTuple):
+    """The disk as a program has it."""
+
+    cap_mib: int
+    """Memory."""
+    read_mb_s: float | None = None
+    """Of the disk, at most."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        least = "" if self.read_mb_s is None else f", reads at {self.read_mb_s:g} MB/s"
+        return f"{self.cap_mib} MiB{least}"
+
+    def survey(self, *, syncs: bool) -> str:
+        """Of its surveys."""
+        return f"{'synced' if syncs else 'plain'}{self.cap_mib}-{self.read_mb_s or 0:g}"
+
+    @contextmanager
+    def in_force(self, folder: Path) -> Iterator[None]:
+        """Slow this process and its children down, where it is slow."""
+        with nullcontext() if self.read_mb_s is None else throttled([folder], self.read_mb_s):
+            yield
+
+
+TRACED = System(96)
+"""Where programs are traced."""
+OTHERS = (System(64), System(128), System(192), System(96, 60.0))
 LEADLINE = str(Path(sys.executable).with_name("leadline"))
 IO_SHARE_LEAST = 0.05
 """Of a program's time, from which it is one of storage at all (issue 18, item 7)."""
@@ -77,8 +108,10 @@ SAME_COLUMNS = (
 PREDICTED_COLUMNS = (
     Column("what", "program, memory"),
     Column("us", "us a request", ("{value:.1f}",)),
-    Column("ratio", "predicted over it", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
-    Column("interval", "predicted, 90%", ("{value:.1f} [{low:.1f}, {high:.1f}] us",)),
+    Column("alone", "predicted over it", ("{value:.2f}",)),
+    Column("alone_us", "predicted, 90%", ("{value:.1f} [{low:.1f}, {high:.1f}] us",)),
+    Column("ratio", "scaled over it", ("{value:.2f}",)),
+    Column("interval", "scaled, 90%", ("{value:.1f} [{low:.1f}, {high:.1f}] us",)),
     Column("held", "holds"),
 )
 
@@ -240,7 +273,7 @@ def alone(ratios: Sequence[float]) -> tuple[float, float, float]:
 
 def pairs_of(place: Workplace, asked: argparse.Namespace) -> Pairs:
     """Run a program and its streams in turns."""
-    cap = CAPS_MIB[0]
+    cap = TRACED.cap_mib
     place.watch(cap, "first")
     found = Pairs(place.watch(cap, place.program.name))
 
@@ -330,96 +363,118 @@ def same(asked: argparse.Namespace) -> None:
     save(asked, SAME_COLUMNS, rows, directory=asked.folder, rounds=asked.pairs, note=note)
 
 
+class Answer(NamedTuple):
+    """A prediction of the time of a request, in us."""
+
+    value: float
+    low: float
+    """Of the 90% interval."""
+    high: float
+
+    @classmethod
+    def of(cls, found: dict[str, Any], requests: int) -> Answer:
+        """Take it from `predict --json`."""
+        half = math.exp(student_t(found["df"], 0.9) * found["ln_sd"])
+        value = 1e6 * found["io_s"]["value"] / requests
+        return cls(value, value / half, value * half)
+
+
 @dataclass(frozen=True)
 class Foretold:
-    """A program predicted in another memory, and run there."""
+    """A program predicted where it was not traced, and run there."""
 
     name: str
-    cap_mib: int
+    system: System
     app_us: tuple[float, ...]
-    predicted_us: float
-    low_us: float
-    high_us: float
-    """Of the 90% interval."""
+    alone: Answer
+    scaled: Answer
 
     @property
     def mean_us(self) -> float:
         """Of the runs."""
         return float(np.exp(np.mean(np.log(self.app_us))))
 
-    @property
-    def ln_error(self) -> float:
-        """Of the prediction, over the runs."""
-        return math.log(self.predicted_us / self.mean_us)
+    def error(self, answer: Answer) -> float:
+        """Of a prediction, as a share of the runs."""
+        return abs(answer.value / self.mean_us - 1)
 
-    @property
-    def held(self) -> bool:
+    def holds(self, answer: Answer) -> bool:
         """Whether the interval holds the mean of the runs."""
-        return self.low_us <= self.mean_us <= self.high_us
+        return answer.low <= self.mean_us <= answer.high
 
     def row(self) -> Row:
         """Make a row of the second table."""
-        over = [self.predicted_us] * len(self.app_us)
-        value, low, high = ratio(over, self.app_us)
         return Row(
-            f"{self.name} {self.cap_mib}",
+            f"{self.name} {self.system.name}",
             {
-                "what": f"{self.name}, {self.cap_mib} MiB",
+                "what": f"{self.name}, {self.system.name}",
                 "us": Cell(self.mean_us),
-                "ratio": Cell(value, low, high, len(over)),
-                "interval": Cell(self.predicted_us, self.low_us, self.high_us),
-                "held": "yes" if self.held else "NO",
+                "alone": Cell(self.alone.value / self.mean_us),
+                "alone_us": Cell(*self.alone),
+                "ratio": Cell(self.scaled.value / self.mean_us),
+                "interval": Cell(*self.scaled),
+                "held": "yes" if self.holds(self.scaled) else "NO",
             },
         )
 
 
-def surveys(store: Path, folder: Path, caps_mib: Iterable[int], budget: str) -> None:
-    """Survey the disk in each memory: writes that nobody waits for, and with syncs."""
-    for cap in caps_mib:
-        for name, sync in (("plain", "none"), ("synced", SYNC)):
-            words = ["--cache-limit", f"{cap}MiB", "--sync", sync, "--budget", budget]
-            leadline(store, "survey", str(folder), "--name", f"{name}{cap}", *words)
-            print(f"  surveyed in {cap} MiB, {name}", flush=True)
+def survey(store: Path, folder: Path, system: System, budget: str) -> None:
+    """Survey the disk as it is there: writes that nobody waits for, and with syncs."""
+    for syncs in (False, True):
+        words = ["--sync", SYNC if syncs else "none", "--budget", budget]
+        words += ["--cache-limit", f"{system.cap_mib}MiB", "--name", system.survey(syncs=syncs)]
+        with system.in_force(folder):
+            leadline(store, "survey", str(folder), *words)
+        print(f"  surveyed in {system.name}, {words[1]}", flush=True)
 
 
-def foretold(place: Workplace, described: dict[str, Any], cap: int) -> Foretold:
-    """Predict a program in another memory, and run it there."""
-    syncs = sum(phase["syncs"] for phase in described["phases"])
-    system = f"{'synced' if syncs else 'plain'}{cap}"
-    found = leadline(place.store, "predict", system, "--application", described["application"])
+def foretold(place: Workplace, described: dict[str, Any], system: System) -> Foretold:
+    """Predict a program where it was not traced, and run it there."""
+    syncs = any(phase["syncs"] for phase in described["phases"])
+    words = ["predict", system.survey(syncs=syncs), "--application", described["application"]]
     requests = sum(phase["requests"] for phase in described["phases"])
-    half = student_t(found["df"], 0.9) * found["ln_sd"]
-    value = 1e6 * found["io_s"]["value"] / requests
-    runs = tuple(request_us(place.watch(cap, "there")["phases"]) for _ in range(APP_RUNS))
-    low, high = value * math.exp(-half), value * math.exp(half)
-    return Foretold(place.program.name, cap, runs, value, low, high)
+    alone, scaled = (
+        Answer.of(leadline(place.store, *words, *more), requests)
+        for more in ((), ("--traced-on", TRACED.survey(syncs=syncs)))
+    )
+    with system.in_force(place.folder):
+        watched = [place.watch(system.cap_mib, "there") for _ in range(APP_RUNS)]
+    runs = tuple(request_us(each["phases"]) for each in watched)
+    return Foretold(place.program.name, system, runs, alone, scaled)
 
 
 def predicted(asked: argparse.Namespace) -> None:
-    """Programs in memories where they were not traced."""
-    rows, found = [], list[Foretold]()
+    """Programs where they were not traced."""
+    found = list[Foretold]()
     with tempfile.TemporaryDirectory(prefix="leadline-surveyed-", dir=asked.folder) as folder:
         store, target = Path(folder) / "store.sqlite", Path(folder) / "target"
         target.mkdir()
-        surveys(store, target, CAPS_MIB[1:], asked.budget)
+        for system in (TRACED, *OTHERS):
+            survey(store, target, system, asked.budget)
         for place in in_workplaces(asked, store):
-            described = place.watch(CAPS_MIB[0], place.program.name)
+            place.watch(TRACED.cap_mib, "first")
+            described = place.watch(TRACED.cap_mib, place.program.name)
             if described["in_io"] < IO_SHARE_LEAST:
                 print(f"{place.program.name} left out: under 5% of its time is I/O", flush=True)
                 continue
-            for cap in CAPS_MIB[1:]:
-                found.append(foretold(place, described, cap))
-                rows.append(found[-1].row())
+            for system in OTHERS:
+                found.append(foretold(place, described, system))
                 print(f"  {found[-1]}", flush=True)
-    off = [abs(math.expm1(each.ln_error)) for each in found]
-    held = statistics.fmean(each.held for each in found)
-    print(
-        f"median error {100 * statistics.median(off):.1f}%, 90% intervals hold "
-        f"{100 * held:.0f}% of {len(found)}"
-    )
-    note = f"Load average {os.getloadavg()[0]:.1f}."
+    said = [_said(name, found) for name in ("alone", "scaled")]
+    print("; ".join(said))
+    note = f"{'; '.join(said)}. Load average {os.getloadavg()[0]:.1f}."
     about = {"directory": asked.folder, "rounds": APP_RUNS, "note": note}
-    save(asked, PREDICTED_COLUMNS, rows, part="predicted", **about)
+    save(asked, PREDICTED_COLUMNS, [each.row() for each in found], part="predicted", **about)
+
+
+def _said(name: str, found: Sequence[Foretold]) -> str:
+    answers = [(each, getattr(each, name)) for each in found]
+    off = statistics.median(each.error(answer) for each, answer in answers)
+    held = statistics.fmean(each.holds(answer) for each, answer in answers)
+    return (
+        f"{name}: median error {100 * off:.1f}%, 90% intervals hold {100 * held:.0f}% of "
+        f"{len(found)}"
+    )
 
 
 def main() -> None:

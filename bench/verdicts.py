@@ -245,12 +245,12 @@ def ends(compared: dict[str, Any]) -> Ends | None:
 
 @contextlib.contextmanager
 def throttled(points: Sequence[Path], mb_s: float = SLOW_MB_S) -> Iterator[None]:
-    """Slow down what this process and its children read from these mounts' devices."""
+    """Slow down what this process and its children read from these folders' devices."""
     group = THROTTLES / f"leadline-six-{os.getpid()}"
     group.mkdir()
     try:
         for point in points:
-            device = run("findmnt", "-no", "SOURCE", str(point)).strip()
+            device = run("findmnt", "-no", "SOURCE", "-T", str(point)).strip()
             number = Path(device).stat().st_rdev
             limit = f"{os.major(number)}:{os.minor(number)} {round(mb_s * 1e6)}"
             (group / "blkio.throttle.read_bps_device").write_text(limit)
