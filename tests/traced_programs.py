@@ -18,7 +18,7 @@ def write_strace(
     requests: Requests,
     path: Path,
     *,
-    took_s: float = 1e-4,
+    took_s: float | Floats = 1e-4,
     think_s: float = 2e-4,
     sync_every: int | None = None,
     sync_s: float = 1e-3,
@@ -29,7 +29,7 @@ def write_strace(
     Args:
         requests: what the program reads and writes of one file; their times are not used.
         path: of the trace.
-        took_s: each request, and each `fstat`.
+        took_s: each request, or one of them each, (requests,); the first one's each `fstat`.
         think_s: after each call.
         sync_every: writes from one `fdatasync` to the next; None without any.
         sync_s: each of them.
@@ -37,6 +37,7 @@ def write_strace(
 
     """
     at_s, lines, writes = 1_700_000_000.0, list[str](), 0
+    took = np.broadcast_to(took_s, requests.sizes.shape)
 
     def call(text: str, seconds: float) -> None:
         nonlocal at_s
@@ -44,10 +45,11 @@ def write_strace(
         at_s += seconds + think_s
 
     for _ in range(stats):
-        call("fstat(4</d/file>, {st_mode=S_IFREG|0644, st_size=4096, ...}) = 0", took_s)
-    for read, offset, size in zip(requests.reads, requests.offsets, requests.sizes, strict=True):
+        call("fstat(4</d/file>, {st_mode=S_IFREG|0644, st_size=4096, ...}) = 0", took[0])
+    rows = zip(requests.reads, requests.offsets, requests.sizes, took, strict=True)
+    for read, offset, size, seconds in rows:
         name = "pread64" if read else "pwrite64"
-        call(f'{name}(4</d/file>, "..."..., {size}, {offset}) = {size}', took_s)
+        call(f'{name}(4</d/file>, "..."..., {size}, {offset}) = {size}', seconds)
         writes += not read
         if sync_every and not read and writes % sync_every == 0:
             call("fdatasync(4</d/file>) = 0", sync_s)
@@ -71,12 +73,17 @@ def lru_misses(requests: Requests, cache_bytes: int) -> NDArray[np.bool_]:
     return missed
 
 
+def each_s(
+    requests: Requests, missed: NDArray[np.bool_], costs: Sequence[tuple[float, float]]
+) -> Floats:
+    """Return what each takes, (requests,): `costs` of reads and of writes, found and missed."""
+    (read_hit, read_miss), (write_hit, write_miss) = costs
+    reads = np.where(missed, read_miss, read_hit)
+    return np.where(requests.reads, reads, np.where(missed, write_miss, write_hit))
+
+
 def seconds_of(
     requests: Requests, missed: NDArray[np.bool_], costs: Sequence[tuple[float, float]]
 ) -> float:
-    """Add up what requests take: `costs` of reads and of writes, found and missed."""
-    total = 0.0
-    for reads, (hit_s, miss_s) in zip((True, False), costs, strict=True):
-        own = requests.reads == reads
-        total += float(np.where(missed[own], miss_s, hit_s).sum())
-    return total
+    """Add them up."""
+    return float(each_s(requests, missed, costs).sum())

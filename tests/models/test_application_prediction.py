@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,8 +15,9 @@ from application_fixture import Kept
 from leadline.engine import Target, open_engine
 from leadline.models.application.misses import misses_at, moved, uses_of
 from leadline.models.application.predicted import predict_application
+from leadline.models.model import PredictionRefused
 from leadline.models.predictor import Predictor
-from leadline.record import Access, Workload
+from leadline.record import Access, Interval, Workload
 from leadline.record.application import Application
 from leadline.record.finding import Finding
 from leadline.record.job import Limits
@@ -25,7 +28,8 @@ from leadline.studies.comparison.contenders import Disturbance, Named
 from leadline.studies.comparison.document import compare_application
 from leadline.studies.survey.study import SurveyOptions, begin_survey, run_survey
 from planted_traces import Planted, Requests, mixture
-from traced_programs import lru_misses, seconds_of, write_strace
+from proving.simulation import simulate_survey
+from traced_programs import each_s, lru_misses, seconds_of, write_strace
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 SIZE = 64 * KIB
@@ -50,12 +54,9 @@ PROGRAMS = {
 OTHERS = ("uniform and loop", "a loop too large")
 
 
-def traced(requests: Requests, folder: Path, **how: float) -> Application:
+def traced(requests: Requests, folder: Path, **how: Any) -> Application:
     """Describe a program's trace."""
-    return characterize_trace(
-        str(write_strace(requests, folder / "program.strace", **how)),  # type: ignore[arg-type]
-        Kept(),
-    )
+    return characterize_trace(str(write_strace(requests, folder / "program.strace", **how)), Kept())
 
 
 @pytest.fixture(scope="module")
@@ -101,17 +102,18 @@ def test_the_time_is_that_of_the_requests_through_an_lru_cache(
 ) -> None:
     requests = mixture(PROGRAMS[name], REQUESTS, 7)
     truth_s = seconds_of(requests, lru_misses(requests, CACHE_BYTES), costs())
-    found = predict_application(traced(requests, tmp_path, think_s=1e-4), predictor)
+    described = traced(requests, tmp_path, think_s=0.0)
+    found = predict_application(described, predictor)
     assert found.io_s.value == pytest.approx(truth_s, rel=0.08)
     assert found.io_s.covers(truth_s)
     assert not found.io_at_least
     assert found.elapsed_s is not None
-    assert found.elapsed_s.covers(truth_s + REQUESTS * 1e-4)
+    assert found.elapsed_s.covers(truth_s)
 
 
 def test_memory_that_the_program_holds_is_no_cache(predictor: Predictor, tmp_path: Path) -> None:
     requests = mixture(PROGRAMS["uniform and written once"], REQUESTS, 7)
-    described = traced(requests, tmp_path)
+    described = traced(requests, tmp_path, think_s=0.0)
     facts = msgspec.structs.replace(described.start.facts, memory_bytes=512 * MIB)
     start = msgspec.structs.replace(described.start, facts=facts)
     whole, less = (
@@ -122,6 +124,32 @@ def test_memory_that_the_program_holds_is_no_cache(predictor: Predictor, tmp_pat
     assert less.value == pytest.approx(truth_s, rel=0.08)
     assert less.covers(truth_s)
     assert whole.value < 0.9 * truth_s
+
+
+@pytest.mark.parametrize("think_s", [2e-5, 2e-4])
+def test_what_nobody_waits_for_goes_on_behind_the_program(
+    think_s: float, predictor: Predictor, tmp_path: Path
+) -> None:
+    """Data written reach the disk while the program thinks; 50 ms of that work are held for it."""
+    requests = mixture(PROGRAMS["uniform and written once"], REQUESTS, 7)
+    missed, own = lru_misses(requests, CACHE_BYTES), costs()
+    took = each_s(requests, missed, own)
+    within = each_s(requests, np.zeros_like(missed), own)
+    truth_s = held_s = 0.0
+    for read, all_s, found_s in zip(requests.reads, took, within, strict=True):
+        held_s = max(0.0, held_s - think_s)
+        if read:
+            truth_s += all_s
+        else:
+            held_s += all_s - found_s
+            waits_s = max(0.0, held_s - 0.05)
+            held_s -= waits_s
+            truth_s += found_s + waits_s
+    found = predict_application(traced(requests, tmp_path, think_s=think_s), predictor)
+    assert found.io_s.value == pytest.approx(truth_s, rel=0.08)
+    assert found.io_s.value < 0.95 * took.sum()
+    assert found.elapsed_s is not None
+    assert found.elapsed_s.covers(truth_s + REQUESTS * think_s)
 
 
 def test_each_stream_misses_what_it_misses_beside_the_others(tmp_path: Path) -> None:
@@ -214,6 +242,52 @@ def test_a_survey_that_synced_knows_what_syncs_take(small: Application) -> None:
     assert terms["metadata"].seconds is None
 
 
+def test_where_it_was_traced_says_how_far_a_survey_is_off(
+    predictor: Predictor, tmp_path: Path
+) -> None:
+    """Its requests take 1.6 times as long as the survey's, there as here."""
+    requests = mixture(PROGRAMS["uniform and written once"], REQUESTS, 7)
+    there, here = (lru_misses(requests, cache_bytes) for cache_bytes in (CACHE_BYTES, 512 * MIB))
+    described = traced(requests, tmp_path, took_s=1.6 * each_s(requests, there, costs()))
+    profile = tmp_path / "less.toml"
+    shipped = (files("leadline") / "profiles/two-level.toml").read_text(encoding="utf-8")
+    profile.write_text(shipped.replace("1_073_741_824", "536_870_912"), encoding="utf-8")
+    run = simulate_survey(str(profile), 5, budget_s=300.0)
+    less = Predictor(run.survey, run.points)
+    truth_s = 1.6 * seconds_of(requests, here, costs())
+    alone, scaled = (predict_application(described, less, of) for of in (None, predictor))
+    assert alone.io_s.value < 0.75 * truth_s
+    assert scaled.traced_on == "two-level"
+    assert scaled.io_s.value == pytest.approx(truth_s, rel=0.08)
+    assert scaled.io_s.covers(truth_s)
+    assert scaled.ln_sd < alone.ln_sd
+    assert sum(each.seconds for each in scaled.streams) == pytest.approx(scaled.io_s.value)
+
+
+def timed(calls: dict[str, float]) -> Predictor:
+    """The survey had it timed these calls about files, in us, each within a tenth."""
+    call_us = {name: Interval(us, us / 1.1, us * 1.1, 12) for name, us in calls.items()}
+    run = shared_surveys.surveyed("two-level")
+    start = msgspec.structs.replace(run.survey.start, call_us=call_us)
+    return Predictor(msgspec.structs.replace(run.survey, start=start), run.points)
+
+
+def test_calls_about_files_take_as_much_longer_as_those_of_the_surveys(small: Application) -> None:
+    traced_s = 50 * 1e-4
+    here, there = (timed({"stat": each}) for each in (30.0, 10.0))
+    terms = {term.name: term for term in predict_application(small, here, there).terms}
+    found = terms["metadata"].seconds
+    assert found is not None
+    assert found.value == pytest.approx(3 * traced_s)
+    assert found.covers(2 * traced_s)
+    assert not found.covers(traced_s)
+    for calls in ({}, {"unlink": 5.0}):
+        unlike = predict_application(small, here, timed(calls))
+        terms = {term.name: term for term in unlike.terms}
+        assert terms["metadata"].seconds is None
+        assert terms["metadata"].because is not None
+
+
 def test_what_the_trace_cannot_tell_is_said(tmp_path: Path, predictor: Predictor) -> None:
     log = tmp_path / "program.log"
     lines = ["fio version 3 iolog\n", "0 /f add\n", "0 /f open\n"]
@@ -223,6 +297,8 @@ def test_what_the_trace_cannot_tell_is_said(tmp_path: Path, predictor: Predictor
     assert found.elapsed_s is None
     assert found.elapsed_because is not None
     assert "how long requests took" in found.elapsed_because
+    with pytest.raises(PredictionRefused, match="leave it out"):
+        predict_application(characterize_trace(str(log), Kept()), predictor, predictor)
     assert any(each.code == "depth_unknown" for each in found.findings)
 
 

@@ -142,6 +142,7 @@ class SurveyedSystem:
         self,
         application: str,
         *,
+        traced_on: SurveyedSystem | None = None,
         model: str | None = None,
         extrapolate: bool = False,
         store: str | None = None,
@@ -150,6 +151,8 @@ class SurveyedSystem:
 
         Args:
             application: its id or the first letters of it, or its name.
+            traced_on: where it was traced; what it took there over what is predicted there scales
+                the answer.
             model: which model; None is the default.
             extrapolate: answer beyond the surveyed ranges.
             store: a file or URL; by default the one the command line uses.
@@ -161,7 +164,11 @@ class SurveyedSystem:
         """
         with open_store(store, reading=True) as kept:
             described = load_application(kept, application)
-        return predict_application(described, self._predictor(model, extrapolate=extrapolate))
+        here = self._predictor(model, extrapolate=extrapolate)
+        there = None
+        if traced_on is not None:
+            there = traced_on._predictor(model, extrapolate=extrapolate)
+        return predict_application(described, here, there)
 
     def predict_all(
         self,

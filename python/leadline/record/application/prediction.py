@@ -57,6 +57,8 @@ class ApplicationPrediction(msgspec.Struct, frozen=True, kw_only=True):
     application_id: str
     system: str
     survey_id: str
+    traced_on: str | None = None
+    """The surveyed system where it was traced, by which the times are scaled."""
     model: str
     io_s: Interval
     """Time in I/O, of the terms that are known."""
@@ -70,6 +72,9 @@ class ApplicationPrediction(msgspec.Struct, frozen=True, kw_only=True):
     traced_s: float | None
     ln_sd: float
     """Standard deviation of ln time in I/O."""
+    own_ln_sd: float
+    """Of that, by the survey's model: what predictions of the same application elsewhere do not
+    share."""
     df: float
     terms: tuple[Term, ...]
     caches: tuple[CacheMisses, ...]

@@ -175,7 +175,13 @@ save_application_prediction = late("leadline.studies.prediction.page:save_applic
 
 
 def answer(
-    store: Store, predictor: Predictor, ref: str, *, json: bool, output: Path | None = None
+    store: Store,
+    predictor: Predictor,
+    ref: str,
+    traced_on: Predictor | None = None,
+    *,
+    json: bool,
+    output: Path | None = None,
 ) -> None:
     """Predict a stored application, tell it, and draw it where that is asked.
 
@@ -184,7 +190,7 @@ def answer(
         PredictionRefused: the survey is not finished.
 
     """
-    found = predict_application(load_application(store, ref), predictor)
+    found = predict_application(load_application(store, ref), predictor, traced_on)
     if json:
         put_json(application_document(found))
     else:

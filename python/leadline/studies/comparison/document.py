@@ -392,7 +392,7 @@ def compare_application(
 
 
 def _ratio(a: ApplicationPrediction, b: ApplicationPrediction) -> LogRatio:
-    variances = (max(a.ln_sd, 1e-9) ** 2, max(b.ln_sd, 1e-9) ** 2)
+    variances = (max(a.own_ln_sd, 1e-9) ** 2, max(b.own_ln_sd, 1e-9) ** 2)
     df = sum(variances) ** 2 / (variances[0] ** 2 / a.df + variances[1] ** 2 / b.df)
     mean = math.log(b.io_s.value / a.io_s.value)
     return LogRatio(mean, math.sqrt(sum(variances)), df, a.io_s.n + b.io_s.n)

@@ -68,6 +68,15 @@ def command(
             "its id or the first letters of it, or its name.",
         ),
     ] = None,
+    traced_on: Annotated[
+        str | None,
+        typer.Option(
+            "--traced-on",
+            metavar="SURVEY",
+            help="With --application: the survey of the system where it was traced. What it took "
+            "there over what is predicted there scales the answer.",
+        ),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -95,9 +104,15 @@ def command(
         if asked or named or fio:
             raise typer.BadParameter(ALONE)
         store = own.read_store()
-        fitted = Predictor(*load_survey(store, survey), model=model, extrapolate=extrapolate)
-        answer(store, fitted, application, json=json, output=output)
+
+        def fitted(ref: str) -> Predictor:
+            return Predictor(*load_survey(store, ref), model=model, extrapolate=extrapolate)
+
+        there = None if traced_on is None else fitted(imported(own, traced_on))
+        answer(store, fitted(survey), application, there, json=json, output=output)
         return
+    if traced_on is not None:
+        raise typer.BadParameter("--traced-on scales the prediction of an --application: give one")
     found = _workloads(own, survey, asked, fio, named=named, model=model, extrapolate=extrapolate)
     if json:
         put_json(found.document)

@@ -136,6 +136,11 @@ def sentences_of(found: ApplicationPrediction) -> Iterator[str]:
             f"A cache of {format_bytes_ci(cache.cache_bytes)} misses {format_percent(cache.lru)} "
             f"of its references under LRU{lists}, when it begins empty."
         )
+    if found.traced_on is not None:
+        yield (
+            "Its times are scaled by what it took where it was traced over what "
+            f"{found.traced_on} predicts there."
+        )
     if found.traced_io_s is not None:
         traced = format_seconds(found.traced_io_s)
         whole = "" if found.traced_s is None else f" of {format_seconds(found.traced_s)}"
