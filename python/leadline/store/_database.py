@@ -118,7 +118,7 @@ class Database:
         except (ArgumentError, InvalidRequestError, ImportError) as error:
             raise StoreError(
                 f"--store {self._shown}: {masked(str(error))}; use a file, or install the "
-                "database's driver (for PostgreSQL: pip install psycopg)"
+                "database's driver (for PostgreSQL: pip install leadline[postgresql])"
             ) from error
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin_reading if self._reading else _begin_writing)
