@@ -257,6 +257,11 @@ const leadlineWhatIf = (() => {
       wished[name] = Number(event.target.value);
       update();
     });
+  for (const button of document.querySelectorAll("#what-if [data-kind]"))
+    button.addEventListener("click", () => {
+      Object.assign(wished, asked.kinds[Number(button.dataset.kind)].wished);
+      update();
+    });
   over.addEventListener("change", soon);
   dark.addEventListener("change", soon);
   find("controls").hidden = false;

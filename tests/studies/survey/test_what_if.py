@@ -242,6 +242,27 @@ def _slider(survey: Survey, parameter: str) -> dict[str, Any]:
     return slider
 
 
+def test_a_press_sets_the_sliders_to_a_kind_of_an_applications_requests(
+    browser: Any, surveyed: tuple[Survey, tuple[Measurement, ...]], tmp_path: Path
+) -> None:
+    survey, points = surveyed
+    needed = (Workload(1 << 30, 65536, 0.0, 0.75, 2), Workload(64 << 20, 16384, 1.0, 0.0, 1))
+    start = msgspec.structs.replace(survey.start, needed=needed)
+    page_path = tmp_path / "page.html"
+    html = render_html(msgspec.structs.replace(survey, start=start), points)
+    page_path.write_text(html, encoding="utf-8")
+    page = OpenedPage.opened(browser, page_path, 1280)
+    buttons = "[...document.querySelectorAll('#what-if [data-kind]')]"
+    said = page.ask(f"return {buttons}.map(each => each.textContent)")
+    assert said == ["writes of 64 KiB, 75% sequential, 2 at once", "reads of 16 KiB"]
+    for number, each in enumerate(needed):
+        page.ask(f"{buttons}[{number}].click()")
+        found = page.ask(_PLACE)
+        assert (found["size_mean"], found["process_num"]) == (each.size_mean, each.process_num)
+        assert found["read_frac"] == each.read_frac
+        assert found["unique_bytes"] == pytest.approx(each.unique_bytes, rel=0.05)
+
+
 @pytest.mark.parametrize(
     "model", [pytest.param(each, marks=[pytest.mark.long] * (each == "product")) for each in MODELS]
 )

@@ -29,7 +29,7 @@ from leadline.charts.series import series
 from leadline.errors import LeadlineError
 from leadline.models.predictor import Predictor
 from leadline.models.ranges import SIZE_SHARE_MAX, Ranges
-from leadline.record import PARAMETERS, Curve, Measurement, Region, Survey
+from leadline.record import PARAMETERS, Curve, Measurement, Region, Survey, Workload
 from leadline.record.validation import VALIDATION
 from leadline.record.wording import PARAMETER_TITLES, format_place, format_value
 from leadline.record.workload import FRACTIONS
@@ -56,7 +56,7 @@ from leadline.studies.survey.explain import (
 )
 from leadline.studies.survey.study import load_survey
 from leadline.studies.survey.text import StoredSurvey
-from leadline.units import format_seconds
+from leadline.units import format_bytes, format_percent, format_seconds
 
 
 class Checked(NamedTuple):
@@ -265,7 +265,8 @@ def what_if_document(
 
     Keys: `survey_id`; `model` (`Model.embedded()`, its matrices packed by `pack`); `t`, the 95%
     quantile for the model's df; `sliders`, every parameter with the values it can take and where
-    it starts; `regions` with the range of each parameter (`spans`); `unique_bytes`, the range over
+    it starts; `kinds`, requests of the application that it was surveyed for, with a place of every
+    slider; `regions` with the range of each parameter (`spans`); `unique_bytes`, the range over
     all; `size_share_max` and `boundary_zones` as in `leadline.models.ranges`; `chart_bytes`, where
     the chart over unique_bytes is evaluated; `charts`, a Vega-Lite specification per parameter,
     with a linear and a log axis; `log_ratio`, most over least throughput from which log is chosen.
@@ -285,6 +286,7 @@ def what_if_document(
         "model": pack(predictor.model.embedded()),
         "t": student_t(predictor.model.df),
         "sliders": sliders,
+        "kinds": [_kind(each, sliders) for each in survey.start.needed],
         "regions": [_region(predictor, region) for region in survey.regions],
         "unique_bytes": [predictor.ranges.unique_bytes.low, predictor.ranges.unique_bytes.high],
         "size_share_max": SIZE_SHARE_MAX,
@@ -336,13 +338,29 @@ def _slider(predictor: Predictor, regions: list[Region], parameter: str) -> dict
     """Return the values a slider can take: a ladder over the range, every region's ends on it."""
     values = _values(predictor, regions, parameter)
     focal = float(getattr(regions[0].focal, parameter))
-    start = min(range(len(values)), key=lambda place: abs(values[place] - focal))
+    start = int(np.abs(np.asarray(values) - focal).argmin())
     return {
         "parameter": parameter,
         "title": PARAMETER_TITLES[parameter],
         "values": values,
         "start": start,
     }
+
+
+def _kind(workload: Workload, sliders: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Name an application's kind of requests, with the place of each slider nearest to it."""
+    does = "reads" if workload.read_frac >= 0.5 else "writes"
+    said = f"{does} of {format_bytes(workload.size_mean)}"
+    if workload.seq_frac > 0:
+        said += f", {format_percent(workload.seq_frac)} sequential"
+    if workload.process_num > 1:
+        said += f", {workload.process_num} at once"
+    return {"said": said, "wished": {each["parameter"]: _place(workload, each) for each in sliders}}
+
+
+def _place(workload: Workload, slider: Mapping[str, Any]) -> int:
+    values = np.asarray(slider["values"])
+    return int(np.abs(values - getattr(workload, slider["parameter"])).argmin())
 
 
 def _values(predictor: Predictor, regions: list[Region], parameter: str) -> list[float]:
