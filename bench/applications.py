@@ -373,9 +373,13 @@ class Answer(NamedTuple):
 
     @classmethod
     def of(cls, found: dict[str, Any], requests: int) -> Answer:
-        """Take it from `predict --json`."""
-        half = math.exp(student_t(found["df"], 0.9) * found["ln_sd"])
-        value = 1e6 * found["io_s"]["value"] / requests
+        """Take it from `predict --json`, without metadata calls, which are not compared."""
+        known = [each for each in found["terms"] if each["name"] != "metadata" and each["seconds"]]
+        ends = [(each["seconds"]["value"], each["seconds"]["high"]) for each in known]
+        seconds = sum(value for value, _ in ends)
+        ln_half = sum(value * math.log(high / value) for value, high in ends if value > 0) / seconds
+        half = math.exp(ln_half * student_t(found["df"], 0.9) / student_t(found["df"], 0.95))
+        value = 1e6 * seconds / requests
         return cls(value, value / half, value * half)
 
 
@@ -447,7 +451,7 @@ def predicted(asked: argparse.Namespace) -> None:
     """Programs where they were not traced."""
     found = list[Foretold]()
     with tempfile.TemporaryDirectory(prefix="leadline-surveyed-", dir=asked.folder) as folder:
-        store, target = Path(folder) / "store.sqlite", Path(folder) / "target"
+        store, target = asked.store or Path(folder) / "store.sqlite", Path(folder) / "target"
         target.mkdir()
         for system in (TRACED, *OTHERS):
             survey(store, target, system, asked.budget)
@@ -486,6 +490,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--budget", default="4m")
     parser.add_argument("--folder", type=Path, default=Path(__file__).parents[1] / "build")
+    parser.add_argument("--store", type=Path, help="to keep surveys and descriptions in")
     add_save_option(parser, "applications")
     asked = parser.parse_args()
     if "same" in asked.parts.split(","):

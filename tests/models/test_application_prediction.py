@@ -258,7 +258,8 @@ def test_where_it_was_traced_says_how_far_a_survey_is_off(
     alone, scaled = (predict_application(described, less, of) for of in (None, predictor))
     assert alone.io_s.value < 0.75 * truth_s
     assert scaled.traced_on == "two-level"
-    assert scaled.io_s.value == pytest.approx(truth_s, rel=0.08)
+    off, left = (abs(np.log(each.io_s.value / truth_s)) for each in (alone, scaled))
+    assert left < 0.6 * off
     assert scaled.io_s.covers(truth_s)
     assert scaled.ln_sd < alone.ln_sd
     assert sum(each.seconds for each in scaled.streams) == pytest.approx(scaled.io_s.value)

@@ -169,13 +169,9 @@ SIDE_SD = 1.96
 """Standard deviations from an interval's middle to its end."""
 
 
-# How sure they are, in logarithms: by the eight programs of bench/applications.py on a disk in four
-# memories, each surveyed for two minutes, on development data. Alone 24 predictions were off by 0.5
-# (root mean square), scaled by 0.2.
 APART_SD = 0.5
-"""Between programs and what a survey says of their description."""
-SHARED = 0.9
-"""Of a prediction's variance by its model, in errors that another survey's has, too."""
+"""Of ln time, between programs and what a survey says of their description: 24 predictions of the
+programs of bench/applications.py on a disk in four memories, development data."""
 RUN_SD = 0.1
 """From one run of an application to the next."""
 
@@ -189,9 +185,9 @@ def predict_application(
         application: as it was described.
         predictor: of the system.
         traced_on: of the system where it was traced. What its reads, writes and syncs took there,
-            over what this one predicts of them, scales what `predictor` does: an error that both
-            share cancels (Mesnier et al., "Modeling the relative fitness of storage", SIGMETRICS
-            2007).
+            over what this one predicts of them, scales what `predictor` does, as far as its survey
+            is sure: an error that both share cancels (Mesnier et al., "Modeling the relative
+            fitness of storage", SIGMETRICS 2007).
 
     Raises:
         PredictionRefused: a survey is not finished, or the description has no streams; with
@@ -286,14 +282,19 @@ def _around(value: float, half: float, n: int) -> Interval:
 
 
 def _scaled(here: Term, there: Term) -> Term:
-    """Scale one that both surveys know; what of their errors they share cancels."""
+    """Scale one that both surveys know by what its program is off, as far as that can be told.
+
+    How far is normal with a standard deviation of `APART_SD`; the run that was traced tells it as
+    well as the survey of where that was predicts.
+    """
     if here.seconds is None or there.seconds is None or not here.traced_s:
         return here
     if not (here.seconds.value > 0 and there.seconds.value > 0):
         return here
-    value = here.seconds.value * here.traced_s / there.seconds.value
-    own = (1 - SHARED) * (_half(here.seconds) ** 2 + _half(there.seconds) ** 2)
-    half = math.sqrt(own + (SIDE_SD * RUN_SD) ** 2)
+    own, told = ((_half(each) / SIDE_SD) ** 2 for each in (here.seconds, there.seconds))
+    share = APART_SD**2 / (APART_SD**2 + told + RUN_SD**2)
+    value = here.seconds.value * (here.traced_s / there.seconds.value) ** share
+    half = SIDE_SD * math.sqrt(own + (1 - share) * APART_SD**2 + RUN_SD**2)
     return msgspec.structs.replace(here, seconds=_around(value, half, here.seconds.n))
 
 

@@ -145,6 +145,8 @@ def sentences_of(found: ApplicationPrediction) -> Iterator[str]:
         traced = format_seconds(found.traced_io_s)
         whole = "" if found.traced_s is None else f" of {format_seconds(found.traced_s)}"
         yield f"Where it was traced it was in I/O for {traced}{whole}."
+        if found.traced_on is None:
+            yield "A survey of that system makes the answer surer: add --traced-on SURVEY."
 
 
 def _missing(term: Term) -> str:
