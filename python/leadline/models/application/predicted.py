@@ -169,9 +169,9 @@ SIDE_SD = 1.96
 """Standard deviations from an interval's middle to its end."""
 
 
-APART_SD = 0.5
-"""Of ln time, between programs and what a survey says of their description: 24 predictions of the
-programs of bench/applications.py on a disk in four memories, development data."""
+APART_SD = 0.7
+"""Of ln time, between programs and what a survey says of their description: the root mean square of
+56 predictions of the programs of bench/applications.py on a disk, in two runs of it."""
 RUN_SD = 0.1
 """From one run of an application to the next."""
 
