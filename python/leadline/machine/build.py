@@ -17,6 +17,7 @@ EXTRAS = (
     ("frames", "export as Parquet and Arrow", ("pyarrow",)),
     ("cluster", "streams under mpirun", ("mpi4py",)),
     ("cluster", "trials on a pool of machines", ("distributed",)),
+    ("postgresql", "stores in PostgreSQL", ("psycopg",)),
 )
 """Extras of the package, what they are for, and the modules by which that is told."""
 _HASH = re.compile(r"[0-9a-f]{40}")

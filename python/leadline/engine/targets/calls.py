@@ -47,10 +47,9 @@ def _interval(logs: list[float]) -> Interval:
 def _round(folder: Folder) -> Iterator[tuple[str, float]]:
     """Make files, do everything with them, remove them."""
     at, opened = folder.fd, list[int]()
-    names, others = ([f"replay-{n}.bin" for n in range(m, m + FILES)] for m in (0, FILES))
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    names = [f"replay-{number}.bin" for number in range(FILES)]
     try:
-        yield from _timed("mkdir", lambda _: os.mkdir(FOLDER, 0o700, dir_fd=at), [0])
+        yield from _timed("mkdir", folder.make_folder, [FOLDER])
         yield from _timed("create", lambda name: opened.append(folder.make_file(name)), names)
         yield from _timed("chmod", lambda fd: os.fchmod(fd, 0o600), opened)
         yield from _timed("fadvise", lambda fd: os.posix_fadvise(fd, 0, 0, 0), opened)
@@ -59,23 +58,16 @@ def _round(folder: Folder) -> Iterator[tuple[str, float]]:
         yield from _timed("end of file", lambda fd: os.pread(fd, 1, 4096), opened)
         yield from _timed("getdents", lambda _: os.listdir(at), [0])  # noqa: PTH208 - a handle
         yield from _timed("close", lambda _: os.close(opened.pop()), names)
-        yield from _timed("stat", lambda name: os.stat(name, dir_fd=at), names)
-        yield from _timed(
-            "open", lambda name: opened.append(os.open(name, flags, dir_fd=at)), names
-        )
-        yield from _timed(
-            "rename",
-            lambda pair: os.rename(*pair, src_dir_fd=at, dst_dir_fd=at),
-            list(zip(names, others, strict=True)),
-        )
+        yield from _timed("stat", folder.look, names)
+        yield from _timed("open", lambda name: opened.append(folder.open_file(name)), names)
         while opened:
             os.close(opened.pop())
-        yield from _timed("unlink", lambda name: os.unlink(name, dir_fd=at), others)
-        yield from _timed("rmdir", lambda _: os.rmdir(FOLDER, dir_fd=at), [0])
+        yield from _timed("unlink", folder.remove_file, names)
+        yield from _timed("rmdir", folder.remove_folder, [FOLDER])
     finally:  # what a refusal or a stop left
         while opened:
             os.close(opened.pop())
-        for name in (*names, *others):
+        for name in names:
             folder.remove_file(name)
         folder.remove_folder(FOLDER)
 

@@ -83,6 +83,7 @@ LIKE = {
     "readlink": ("stat",),
     "chown": ("chmod",),
     "utime": ("chmod",),
+    "rename": ("unlink",),
     "link": ("create",),
     "symlink": ("create",),
 }

@@ -39,6 +39,25 @@ save_predictions = late("leadline.studies.prediction.page:save_predictions")
 require_prediction_format = late("leadline.studies.prediction.page:require_prediction_format")
 
 
+_Application = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A",
+        help="How long this application would take, that `leadline characterize` described: "
+        "its id or the first letters of it, or its name.",
+    ),
+]
+_TracedOn = Annotated[
+    str | None,
+    typer.Option(
+        "--traced-on",
+        metavar="SURVEY",
+        help="With --application: the survey of the system where it was traced. What it took "
+        "there over what is predicted there scales the answer.",
+    ),
+]
+
+
 @with_output("Also draw them: .html, .svg, .png or .pdf.")
 def command(
     context: typer.Context,
@@ -60,23 +79,8 @@ def command(
         bool, typer.Option("--named", help=f"The paper's workloads: {', '.join(NAMED)}.")
     ] = False,
     fio: FioFile = None,
-    application: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A",
-            help="How long this application would take, that `leadline characterize` described: "
-            "its id or the first letters of it, or its name.",
-        ),
-    ] = None,
-    traced_on: Annotated[
-        str | None,
-        typer.Option(
-            "--traced-on",
-            metavar="SURVEY",
-            help="With --application: the survey of the system where it was traced. What it took "
-            "there over what is predicted there scales the answer.",
-        ),
-    ] = None,
+    application: _Application = None,
+    traced_on: _TracedOn = None,
     model: Annotated[
         str | None,
         typer.Option(
