@@ -219,7 +219,8 @@ def test_what_was_not_surveyed_makes_a_lower_bound(
     assert found.in_io is None
 
 
-def test_a_survey_that_synced_knows_what_syncs_take(small: Application) -> None:
+def simulate_synced() -> Predictor:
+    """Survey `sim:two-level` with a sync after each ten writes."""
     access, target = Access(sync="fsync=10"), Target.parse("sim:two-level")
     store = open_store("sqlite://")
     with open_engine(target, access, run_seed=3) as engine:
@@ -228,7 +229,12 @@ def test_a_survey_that_synced_knows_what_syncs_take(small: Application) -> None:
         )
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)
-    found = predict_application(small, Predictor(survey, store.items("synced")))
+    return Predictor(survey, store.items("synced"))
+
+
+def test_a_survey_that_synced_knows_what_syncs_take(small: Application) -> None:
+    access = Access(sync="fsync=10")
+    found = predict_application(small, simulate_synced())
     terms = {term.name: term for term in found.terms}
     ((copied_s, _), _), (_, (synced_s, _)) = costs(size=4 * KIB), costs(access, 4 * KIB)
     truth_s = terms["syncs"].calls * 10 * (synced_s - copied_s)
@@ -263,6 +269,17 @@ def test_where_it_was_traced_says_how_far_a_survey_is_off(
     assert scaled.io_s.covers(truth_s)
     assert scaled.ln_sd < alone.ln_sd
     assert sum(each.seconds for each in scaled.streams) == pytest.approx(scaled.io_s.value)
+
+
+def test_what_cannot_be_scaled_is_as_wide_as_alone(
+    small: Application, predictor: Predictor
+) -> None:
+    """The survey of where it was traced knows no syncs."""
+    run = simulate_synced()
+    alone, scaled = (predict_application(small, run, of) for of in (None, predictor))
+    one, other = ({t.name: t.seconds for t in each.terms} for each in (alone, scaled))
+    assert one["syncs"] is not None
+    assert one["syncs"] == other["syncs"]
 
 
 def timed(calls: dict[str, float]) -> Predictor:

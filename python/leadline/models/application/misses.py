@@ -21,6 +21,11 @@ CallTimes = Mapping[str, Interval]
 """By name, in us."""
 
 
+def around(value: float, half: float, n: int) -> Interval:
+    """Return an interval of this half width in logarithms."""
+    return Interval(value, value * math.exp(-half), value * math.exp(half), n)
+
+
 def sync_term(phases: Sequence[PhaseFound], levels: Levels, access: Access) -> Term:
     """Return the syncs' time, from a survey whose writes waited for the device.
 
@@ -42,9 +47,7 @@ def sync_term(phases: Sequence[PhaseFound], levels: Levels, access: Access) -> T
         )
     seconds, ln_sd = _sync_seconds([phase for phase in phases if phase.syncs], levels, access)
     half = student_t(levels.predictor.model.df) * ln_sd
-    known = Interval(
-        seconds, seconds * math.exp(-half), seconds * math.exp(half), levels.predictor.model.n
-    )
+    known = around(seconds, half, levels.predictor.model.n)
     return Term(name="syncs", calls=calls, seconds=known, traced_s=traced_s)
 
 
@@ -127,8 +130,7 @@ def metadata_term(
     sd = sum(took_s * ratio[1] for took_s, ratio in found if ratio) / known_s
     half = student_t(df) * math.hypot(sd, CALLS_LN_SD)
     n = min(us.n for us in here.values())
-    known = Interval(seconds, seconds * math.exp(-half), seconds * math.exp(half), n)
-    return msgspec.structs.replace(term, seconds=known)
+    return msgspec.structs.replace(term, seconds=around(seconds, half, n))
 
 
 def _ratio(name: str, here: CallTimes, there: CallTimes) -> tuple[float, float] | None:

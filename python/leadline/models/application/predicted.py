@@ -13,6 +13,7 @@ from leadline.models.application.levels import Levels, RequestKind
 from leadline.models.application.misses import (
     CallTimes,
     Use,
+    around,
     metadata_term,
     misses_at,
     sync_term,
@@ -269,16 +270,12 @@ def _apart(term: Term) -> Term:
     if term.seconds is None or not term.seconds.value > 0:
         return term
     value, half = term.seconds.value, math.hypot(_half(term.seconds), SIDE_SD * APART_SD)
-    return msgspec.structs.replace(term, seconds=_around(value, half, term.seconds.n))
+    return msgspec.structs.replace(term, seconds=around(value, half, term.seconds.n))
 
 
 def _half(known: Interval) -> float:
     """Half the width of an interval in logarithms."""
     return math.log((known.high or known.value) / known.value)
-
-
-def _around(value: float, half: float, n: int) -> Interval:
-    return Interval(value, value * math.exp(-half), value * math.exp(half), n)
 
 
 def _scaled(here: Term, there: Term) -> Term:
@@ -287,15 +284,15 @@ def _scaled(here: Term, there: Term) -> Term:
     How far is normal with a standard deviation of `APART_SD`; the run that was traced tells it as
     well as the survey of where that was predicts.
     """
-    if here.seconds is None or there.seconds is None or not here.traced_s:
+    if here.seconds is None or here.name == "metadata":  # scaled call by call
         return here
-    if not (here.seconds.value > 0 and there.seconds.value > 0):
-        return here
+    if there.seconds is None or not (here.traced_s and here.seconds.value and there.seconds.value):
+        return _apart(here)
     own, told = ((_half(each) / SIDE_SD) ** 2 for each in (here.seconds, there.seconds))
     share = APART_SD**2 / (APART_SD**2 + told + RUN_SD**2)
     value = here.seconds.value * (here.traced_s / there.seconds.value) ** share
     half = SIDE_SD * math.sqrt(own + (1 - share) * APART_SD**2 + RUN_SD**2)
-    return msgspec.structs.replace(here, seconds=_around(value, half, here.seconds.n))
+    return msgspec.structs.replace(here, seconds=around(value, half, here.seconds.n))
 
 
 def _at(
@@ -456,7 +453,7 @@ def _requests(
 
 
 def _interval(seconds: float, ln_sd: float, df: float, n: int) -> Interval:
-    return _around(seconds, student_t(df) * ln_sd, n)
+    return around(seconds, student_t(df) * ln_sd, n)
 
 
 def _total(terms: Sequence[Term], df: float, n: int) -> tuple[Interval, float]:
