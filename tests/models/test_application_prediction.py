@@ -13,11 +13,12 @@ import pytest
 import shared_surveys
 from application_fixture import Kept
 from leadline.engine import Target, open_engine
+from leadline.models.application.levels import Levels, RequestKind
 from leadline.models.application.misses import misses_at, moved, uses_of
-from leadline.models.application.predicted import predict_application
+from leadline.models.application.predicted import needed_of, predict_application
 from leadline.models.model import PredictionRefused
 from leadline.models.predictor import Predictor
-from leadline.record import Access, Interval, Workload
+from leadline.record import Access, Interval, Measurement, Workload
 from leadline.record.application import Application
 from leadline.record.finding import Finding
 from leadline.record.job import Limits
@@ -150,6 +151,62 @@ def test_what_nobody_waits_for_goes_on_behind_the_program(
     assert found.io_s.value < 0.95 * took.sum()
     assert found.elapsed_s is not None
     assert found.elapsed_s.covers(truth_s + REQUESTS * think_s)
+
+
+def with_cpu(predictor: Predictor, request_s: float, byte_s: float) -> Predictor:
+    """Its points took so much of a processor: a byte beyond the cache twice, half in order."""
+    planted = list[Measurement]()
+    for point in predictor.points:
+        work, far = point.workload, 1 + (point.workload.unique_bytes > CACHE_BYTES)
+        cpu_s = request_s + far * byte_s * work.size_mean * (1 - work.seq_frac / 2)
+        used = 1e6 * point.result.throughput_mb_s.value / work.size_mean * cpu_s
+        result = msgspec.structs.replace(point.result, cpu_user=0.0, cpu_system=used)
+        planted.append(msgspec.structs.replace(point, result=result))
+    return Predictor(predictor.survey, planted)
+
+
+@pytest.mark.parametrize("boundary", [0, 1])
+def test_a_request_takes_the_processor_that_the_points_took(
+    boundary: int, predictor: Predictor
+) -> None:
+    levels = Levels(with_cpu(predictor, 1e-7, 1e-10), 4.0 * CACHE_BYTES)
+    (cost,) = levels.costs([RequestKind(8192.0, write=False, seq_frac=0.5, at_once=1.0)])
+    expected_s = 1e-7 + (1 + boundary) * 1e-10 * 8192 * 0.75
+    assert cost.cpu_s[boundary] == pytest.approx(expected_s, rel=0.05)
+    missed = np.array([0.5])
+    assert cost.cpu_at(missed) <= cost.at(missed)[0]
+
+
+def test_nobody_else_does_what_a_processor_does_for_a_request(
+    predictor: Predictor, tmp_path: Path
+) -> None:
+    """All of a disk's time is behind the program, and none of the processor's."""
+    requests = mixture(PROGRAMS["uniform and written once"], REQUESTS, 7)
+    described = traced(requests, tmp_path, think_s=2e-2)
+    idle, own = (
+        {term.name: term.seconds for term in predict_application(described, each).terms}
+        for each in (predictor, with_cpu(predictor, 1e-6, 1e-9))
+    )
+    assert idle["writes"] is not None
+    assert own["writes"] is not None
+    assert own["writes"].value > 2 * idle["writes"].value
+
+
+def test_whole_files_are_read_in_order(small: Application) -> None:
+    """Each read begins a file; the next one lies behind it."""
+    begun, ordered = (
+        msgspec.structs.replace(
+            small,
+            phases=tuple(
+                msgspec.structs.replace(
+                    phase, streams=tuple(msgspec.structs.replace(s, **how) for s in phase.streams)
+                )
+                for phase in small.phases
+            ),
+        )
+        for how in ({"begins_frac": 1.0}, {"seq_frac": 1.0, "begins_frac": 0.0})
+    )
+    assert needed_of(begun) == needed_of(ordered) != needed_of(small)
 
 
 def test_each_stream_misses_what_it_misses_beside_the_others(tmp_path: Path) -> None:

@@ -105,8 +105,8 @@ BATCH = 6
 """Points between two fits."""
 BOUNDARY_SHARE = 0.25
 """Of a batch, rounded: two points of six are at boundaries."""
-NEEDED_SHARE = 1 / 6
-"""The same for what an application needs: one of six."""
+NEEDED_SHARE = 1 / 2
+"""The same for what an application needs: three of six."""
 BOUNDARY_ZONE = (0.7, 1.8)
 """Factors of a boundary between which candidates count as at it."""
 CANDIDATES = 256

@@ -180,6 +180,7 @@ class Predictor:
     Attributes:
         survey: what was measured.
         model: the fitted model.
+        points: what the model is fitted to.
         ranges: where it may speak.
         extrapolate: whether it speaks beyond them, with a warning and a wider interval.
 
@@ -187,6 +188,7 @@ class Predictor:
 
     survey: Survey
     model: Model
+    points: Sequence[Measurement]
     ranges: Ranges
 
     def __init__(
@@ -216,6 +218,7 @@ class Predictor:
             )
         self.survey = survey
         self.extrapolate = extrapolate
+        self.points = points
         self.ranges = Ranges(survey, points)
         self.model = MODELS[chosen](survey, points)
 

@@ -60,7 +60,7 @@ def test_a_survey_for_an_application_measures_what_predicts_it(store: Path) -> N
     assert needed == {(65536, 1.0, 0.0), (65536, 0.0, 0.0)}
     learned = [point.workload for point in points if point.stage == "learning"]
     own = [each for each in learned if (each.size_mean, each.read_frac, each.seq_frac) in needed]
-    assert len(own) >= len(learned) // 6 > 0
+    assert len(own) >= len(learned) // 2 > 0
     done = leadline("predict", "ready", "--application", "program", "--json", store=store)
     terms = {term["name"]: term["seconds"] for term in json.loads(done.stdout)["terms"]}
     assert terms["syncs"] is not None

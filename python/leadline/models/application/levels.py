@@ -9,17 +9,19 @@ T_k with weights that do not depend on them.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import least_squares, nnls
 
 from leadline.models.model import Floats
 from leadline.models.predictor import Predictor
 from leadline.models.ranges import BOUNDARY_ZONE_ABOVE, BOUNDARY_ZONE_BELOW, SIZE_SHARE_MAX
-from leadline.record import Workload
+from leadline.record import Measurement, Workload
 from leadline.record.finding import Finding
 from leadline.units import format_bytes
 
@@ -46,6 +48,8 @@ class Cost(NamedTuple):
     """(places,)"""
     ln_sd: Floats
     """(places,)"""
+    cpu_s: Floats
+    """Of the seconds, those of a processor, (places,)."""
     misses: Floats
     """What the survey's own requests miss there, (places, boundaries)."""
 
@@ -58,12 +62,21 @@ class Cost(NamedTuple):
             misses: of each boundary, (boundaries,).
 
         """
+        shares = self._shares(misses)
+        seconds = max(float(shares @ self.seconds), float(self.seconds.min()))
+        return seconds, float(np.abs(shares * self.seconds) @ self.ln_sd)
+
+    def cpu_at(self, misses: Floats) -> float:
+        """Return seconds of a processor that a request takes, where so much is missed."""
+        return max(float(self._shares(misses) @ self.cpu_s), 0.0)
+
+    def _shares(self, misses: Floats) -> Floats:
+        """How much of each place there is in requests that miss so much, (places,)."""
         shares = np.zeros(self.seconds.size)
         if misses.size:
             shares[1:] = np.linalg.solve(self.misses[1:].T, misses)
         shares[0] = 1.0 - shares[1:].sum()
-        seconds = max(float(shares @ self.seconds), float(self.seconds.min()))
-        return seconds, float(np.abs(shares * self.seconds) @ self.ln_sd)
+        return shares
 
 
 @dataclass
@@ -77,6 +90,9 @@ class Levels:
     def __post_init__(self) -> None:
         """Find the levels, and begin with nothing found."""
         self.boundaries = [boundary.bytes for boundary in self.predictor.survey.boundaries]
+        self._cpu = _cpu_by_level(
+            self.predictor.points, [boundary.value for boundary in self.boundaries]
+        )
         self.found = dict[Finding, None]()
 
     def costs(self, kinds: Sequence[RequestKind]) -> list[Cost]:
@@ -98,7 +114,10 @@ class Levels:
             for w, p in zip(asked, expected, strict=True)
         ]
         sds = [each.ln_sd for each in expected]
-        return [_cost(plan, np.array(seconds), np.array(sds)) for plan in plans]
+        return [
+            _cost(plan, np.array(seconds), np.array(sds), self._cpu @ _cpu_terms(*kind[::2]))
+            for kind, plan in zip(kinds, plans, strict=True)
+        ]
 
     def _plan(self, kind: RequestKind, asked: list[Workload]) -> list[_Place]:
         """Put the workloads of a kind among those that are asked."""
@@ -203,7 +222,45 @@ class _Place(NamedTuple):
     misses: Floats
 
 
-def _cost(plan: Sequence[_Place], seconds: Floats, sds: Floats) -> Cost:
+def _cpu_terms(size: float, seq_frac: float) -> Floats:
+    """What a processor's time for a request is made of: the request, and its bytes by order."""
+    return np.array([1.0, size * seq_frac, size * (1.0 - seq_frac)])
+
+
+def _cpu_by_level(points: Sequence[Measurement], boundaries: Sequence[float]) -> Floats:
+    """Return seconds of a processor for each of `_cpu_terms` at each level, (levels, terms).
+
+    Least squares of logarithms, none below zero; zero where no point counted any.
+    """
+    found = np.zeros((len(boundaries) + 1, 3))
+    rows: list[list[Floats]] = [[] for _ in found]
+    for point in points:
+        work, result = point.workload, point.result
+        cpu_s = (
+            (result.cpu_user + result.cpu_system)
+            * work.size_mean
+            / (1e6 * result.throughput_mb_s.value)
+        )
+        if cpu_s > 0:
+            level = bisect.bisect(boundaries, work.unique_bytes)
+            rows[level].append(_cpu_terms(work.size_mean, work.seq_frac) / cpu_s)
+    for level, own in enumerate(rows):
+        if own:
+            found[level] = _fitted(np.array(own))
+    return found
+
+
+def _fitted(each: Floats) -> Floats:
+    """Return what terms cost, none below zero, from terms over what they cost, (points, terms)."""
+    start, _ = nnls(each, np.ones(len(each)))
+
+    def off(logs: Floats) -> Floats:
+        return np.asarray(np.log(each @ np.exp(logs)))
+
+    return np.exp(least_squares(off, np.log(np.maximum(start, 1e-15))).x)
+
+
+def _cost(plan: Sequence[_Place], seconds: Floats, sds: Floats, cpu_s: Floats) -> Cost:
     both = [
         (
             (1 - each.share) * np.log(seconds[each.first])
@@ -212,8 +269,10 @@ def _cost(plan: Sequence[_Place], seconds: Floats, sds: Floats) -> Cost:
         for each in plan
     ]
     sd = [(1 - each.share) * sds[each.first] + each.share * sds[each.first + 1] for each in plan]
+    whole = np.exp(both) * np.array([each.factor for each in plan])
     return Cost(
-        seconds=np.exp(both) * np.array([each.factor for each in plan]),
+        seconds=whole,
         ln_sd=np.array(sd),
+        cpu_s=np.minimum(cpu_s, whole),
         misses=np.array([each.misses for each in plan]).reshape(len(plan), -1),
     )

@@ -172,6 +172,11 @@ class Use(NamedTuple):
     size_mean: float
 
     @property
+    def in_order(self) -> float:
+        """Share of its requests that a disk has in order: whole files lie one after the other."""
+        return min(1.0, self.stream.seq_frac + (self.stream.begins_frac or 0.0))
+
+    @property
     def references(self) -> float:
         """To pages: a random request touches one at least, sequential ones share theirs."""
         pages = self.size_mean / 4096

@@ -157,7 +157,7 @@ def needed_of(application: Application) -> tuple[Workload, ...]:
             unique_bytes=max(4 * size, round(reuse.unique_pages * reuse.page_bytes)),
             size_mean=size,
             read_frac=0.0 if use.write else 1.0,
-            seq_frac=round(4 * use.stream.seq_frac) / 4,
+            seq_frac=round(4 * use.in_order) / 4,
             process_num=min(PROCESSES_MAX, round(at_once(use.phase))),
         )
         found[kind] = found.get(kind, 0.0) + use.requests * max(size, reuse.page_bytes)
@@ -344,7 +344,7 @@ class _Asked:
 
     def _kind(self, use: Use) -> RequestKind:
         write = use.write and not self.waits
-        return RequestKind(use.size_mean, write, use.stream.seq_frac, at_once(use.phase))
+        return RequestKind(use.size_mean, write, use.in_order, at_once(use.phase))
 
     def summed(self) -> _Summed:
         """Add up the seconds, under both policies and at both ends of what is not known."""
@@ -383,14 +383,18 @@ class _Asked:
 
     def _seconds(self, misses: Floats) -> tuple[Floats, Floats]:
         """Return seconds of each use, and their standard deviations by the model, (uses,)."""
-        found = [
-            cost.at(np.zeros_like(missed) if use.write and self.waits else missed)
-            for use, cost, missed in zip(self.uses, self.costs, misses, strict=True)
+        missed = [
+            np.zeros_like(each) if use.write and self.waits else each
+            for use, each in zip(self.uses, misses, strict=True)
         ]
+        found = [cost.at(each) for cost, each in zip(self.costs, missed, strict=True)]
         requests = np.array([use.requests for use in self.uses])
         seconds = requests * [each for each, _ in found]
-        within = requests * [cost.at(np.zeros(misses.shape[1]))[0] for cost in self.costs]
-        kept = 1.0 - self._behind(np.maximum(0.0, seconds - within)) / np.maximum(seconds, 1e-300)
+        own = requests * [
+            max(cost.at(np.zeros_like(each))[0], cost.cpu_at(each))
+            for cost, each in zip(self.costs, missed, strict=True)
+        ]
+        kept = 1.0 - self._behind(np.maximum(0.0, seconds - own)) / np.maximum(seconds, 1e-300)
         return seconds * kept, kept * requests * [sd for _, sd in found]
 
     def _behind(self, beyond_s: Floats) -> Floats:
@@ -399,7 +403,8 @@ class _Asked:
         Read-ahead of sequential reads and the writing back of what nobody waits for go on then.
 
         Args:
-            beyond_s: of its seconds, those beyond what it takes in the first cache.
+            beyond_s: of its seconds, those beyond what it takes in the first cache and beyond its
+                processor's.
 
         """
         behind = np.array([1.0 if use.write else use.stream.seq_frac for use in self.uses])

@@ -215,7 +215,7 @@ def _tell_plan(
         kinds = format_count(len(start.needed), "kind")
         learning = sum(stage.points for stage in plan.stages if stage.name == "learning")
         notes.append(
-            f"a sixth of {format_count(learning, 'learning point')} goes to the application's "
+            f"half of {format_count(learning, 'learning point')} goes to the application's "
             f"{kinds} of requests"
             if learning
             else "--for adds no points: this plan learns none; raise --budget or --learn"
