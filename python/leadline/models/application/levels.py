@@ -257,7 +257,7 @@ def _fitted(each: Floats) -> Floats:
     def off(logs: Floats) -> Floats:
         return np.asarray(np.log(each @ np.exp(logs)))
 
-    return np.exp(least_squares(off, np.log(np.maximum(start, 1e-15))).x)
+    return np.asarray(np.exp(least_squares(off, np.log(np.maximum(start, 1e-15))).x))
 
 
 def _cost(plan: Sequence[_Place], seconds: Floats, sds: Floats, cpu_s: Floats) -> Cost:
