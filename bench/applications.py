@@ -13,10 +13,10 @@ own times: that is lost by the capture; the streams of the description's phases,
 but a directory gets; and CP94's own way: one row of five parameters. Repeatability is the program's
 own: the standard deviation of one run.
 
-`predicted`: described once, at one memory; surveyed at that, at three others and behind a throttle
-of its reads, without syncs and with them; predicted in the four, alone and scaled by what it took
-where it was traced (`--traced-on`), and run there by itself, watched, three times. Compulsory
-misses count as misses on both sides.
+`predicted`: described once, at one memory; surveyed for all of them (`--for`) at that, at three
+others and behind a throttle of its reads, without syncs and with them; predicted in the four, alone
+and scaled by what it took where it was traced (`--traced-on`), and run there by itself, watched,
+three times. Compulsory misses count as misses on both sides.
 
 Root only (cgroups, BPF). A calm machine: what it says beside other work is no program's doing.
 """
@@ -422,19 +422,30 @@ class Foretold:
         )
 
 
-def survey(store: Path, folder: Path, system: System, budget: str) -> None:
-    """Survey the disk as it is there: writes that nobody waits for, and with syncs."""
+def survey(
+    store: Path, folder: Path, system: System, budget: str, described: Sequence[dict[str, Any]]
+) -> None:
+    """Survey the disk as it is there, for programs that sync and for those that do not."""
     for syncs in (False, True):
+        own = [each["application"] for each in described if syncs_at_all(each) == syncs]
+        if not own:
+            continue
         words = ["--sync", SYNC if syncs else "none", "--budget", budget]
+        words += [word for name in own for word in ("--for", name)]
         words += ["--cache-limit", f"{system.cap_mib}MiB", "--name", system.survey(syncs=syncs)]
         with system.in_force(folder):
             leadline(store, "survey", str(folder), *words)
         print(f"  surveyed in {system.name}, {words[1]}", flush=True)
 
 
+def syncs_at_all(described: dict[str, Any]) -> bool:
+    """Whether a program ever waits for the disk to have its writes."""
+    return any(phase["syncs"] for phase in described["phases"])
+
+
 def foretold(place: Workplace, described: dict[str, Any], system: System) -> Foretold:
     """Predict a program where it was not traced, and run it there."""
-    syncs = any(phase["syncs"] for phase in described["phases"])
+    syncs = syncs_at_all(described)
     words = ["predict", system.survey(syncs=syncs), "--application", described["application"]]
     requests = sum(phase["requests"] for phase in described["phases"])
     alone, scaled = (
@@ -453,16 +464,21 @@ def predicted(asked: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="leadline-surveyed-", dir=asked.folder) as folder:
         store, target = asked.store or Path(folder) / "store.sqlite", Path(folder) / "target"
         target.mkdir()
-        for system in (TRACED, *OTHERS):
-            survey(store, target, system, asked.budget)
+        traced = dict[str, dict[str, Any]]()
         for place in in_workplaces(asked, store):
             place.watch(TRACED.cap_mib, "first")
             described = place.watch(TRACED.cap_mib, place.program.name)
             if described["in_io"] < IO_SHARE_LEAST:
                 print(f"{place.program.name} left out: under 5% of its time is I/O", flush=True)
-                continue
+            else:
+                traced[place.program.name] = described
+        for system in (TRACED, *OTHERS):
+            survey(store, target, system, asked.budget, list(traced.values()))
+        asked.programs = ",".join(traced)
+        for place in in_workplaces(asked, store):
+            place.watch(TRACED.cap_mib, "first")
             for system in OTHERS:
-                found.append(foretold(place, described, system))
+                found.append(foretold(place, traced[place.program.name], system))
                 print(f"  {found[-1]}", flush=True)
     said = [_said(name, found) for name in ("alone", "scaled")]
     print("; ".join(said))

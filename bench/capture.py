@@ -36,6 +36,7 @@ RATIO_MOST, OFF_MOST = 1.05, 1.0
 def measured(name: str, way: str, pairs: int, below: Path) -> dict[str, Any]:
     """Run one program in turns; return what was said of its capture."""
     leadline = str(Path(sys.executable).with_name("leadline"))
+    below.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="leadline-bench-", dir=below) as root:
         Path(root).chmod(0o755)  # a database server is another user
         folder = Path(root) / "data"

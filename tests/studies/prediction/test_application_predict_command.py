@@ -52,7 +52,7 @@ def test_a_survey_for_an_application_measures_what_predicts_it(store: Path) -> N
     words = ("survey", "sim:two-level", "--for", "program", "--name", "ready", "--budget", "10m")
     done = leadline(*words, store=store)
     assert done.returncode == 0, done.stderr
-    assert "goes to the application's 2 kinds of requests" in " ".join(done.stderr.split())
+    assert "goes to 2 kinds of requests of what it is for" in " ".join(done.stderr.split())
     with open_store(str(store)) as kept:
         survey, points = load_survey(kept, "ready")
     assert survey.start.access.sync == "fdatasync=20"

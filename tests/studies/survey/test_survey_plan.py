@@ -32,6 +32,16 @@ def stages(plan: Plan) -> dict[str, int]:
     return {stage.name: stage.points for stage in plan.stages}
 
 
+def test_a_small_budget_learns_what_an_application_needs() -> None:
+    asked = {"budget_s": 150.0, "max_bytes": GIB, "learn_frac": 0.3}
+    plain, own = (stages(planned(**asked, needed=needed)) for needed in (False, True))
+    assert "learning" not in plain
+    assert own["learning"] >= 10
+    assert sum(own.values()) == sum(plain.values())
+    least = stages(planned(**(asked | {"budget_s": 70.0}), needed=True))
+    assert "learning" not in least, "curves come first"
+
+
 def test_a_plan_on_a_real_target_by_hand() -> None:
     plan = planned()
     layout_s = 3 * GIB / 300e6

@@ -82,12 +82,12 @@ _ForFio = Annotated[
     ),
 ]
 _For = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--for",
         metavar="APPLICATION",
         help="Put some points where `predict --application` will ask of this one, and sync as "
-        "often as it does.  [default: none]",
+        "often as it does; more than once for several.  [default: none]",
         show_default=False,
     ),
 ]
@@ -155,11 +155,12 @@ def command(
     tell(told, KINDS[SURVEY.kind], json=json)
 
 
-def _needed(own: Context, ref: str) -> tuple[tuple[Workload, ...], Access]:
-    """Return what an application needs to be known, and how it makes its writes safe."""
-    described = load_application(own.read_store(), ref)
-    synced = max(described.phases, key=lambda phase: phase.syncs)
-    return needed_of(described), Access(sync=sync_of(synced, synced.workload.read_frac))
+def _needed(own: Context, refs: Sequence[str]) -> tuple[tuple[Workload, ...], Access]:
+    """Return what applications need to be known, and how they make their writes safe."""
+    described = [load_application(own.read_store(), ref) for ref in refs]
+    synced = max((phase for each in described for phase in each.phases), key=lambda it: it.syncs)
+    kinds = dict.fromkeys(kind for each in described for kind in needed_of(each))
+    return tuple(kinds), Access(sync=sync_of(synced, synced.workload.read_frac))
 
 
 def _way_of(jobs: Sequence[FioWorkload], target: Target) -> Access:
@@ -215,8 +216,8 @@ def _tell_plan(
         kinds = format_count(len(start.needed), "kind")
         learning = sum(stage.points for stage in plan.stages if stage.name == "learning")
         notes.append(
-            f"half of {format_count(learning, 'learning point')} goes to the application's "
-            f"{kinds} of requests"
+            f"half of {format_count(learning, 'learning point')} goes to "
+            f"{kinds} of requests of what it is for"
             if learning
             else "--for adds no points: this plan learns none; raise --budget or --learn"
         )

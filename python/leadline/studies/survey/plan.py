@@ -81,6 +81,7 @@ def make_plan(
     virtual: bool,
     focal_mode: str = "middle",
     learn_frac: float = 0.0,
+    needed: bool = False,
 ) -> Plan:
     """Lay out a survey within a budget.
 
@@ -97,6 +98,8 @@ def make_plan(
         learn_frac: most of the points that the budget allows, as a share, that may go where
             predictions gain most, instead of onto curves; none when the budget is small or the
             mode has no regions.
+        needed: whether an application's kinds of requests are known; points that learn are then
+            worth more than the last ones of a curve, in a small budget too.
 
     Raises:
         PlanRefused: the budget, or the room for data, is too small for any survey.
@@ -110,7 +113,8 @@ def make_plan(
     layout_s = 0.0 if virtual else high / LAYOUT_BYTES_PER_S
     revised = focal_mode != "75%"
     measuring_s = budget_s * 0.97 - layout_s
-    on_curves, learning = _points(measuring_s, learn_frac if revised else 0.0, virtual=virtual)
+    learn_frac = learn_frac if revised else 0.0
+    on_curves, learning = _points(measuring_s, learn_frac, virtual=virtual, needed=needed)
     stages = _stages(on_curves, learning) if revised else _stages_75(on_curves)
     points = on_curves + learning
     point_s = measuring_s / points
@@ -128,7 +132,9 @@ def make_plan(
     )
 
 
-def _points(measuring_s: float, learn_frac: float, *, virtual: bool) -> tuple[int, int]:
+def _points(
+    measuring_s: float, learn_frac: float, *, virtual: bool, needed: bool
+) -> tuple[int, int]:
     """Points on curves, and points for learning."""
     if learn_frac > 0:
         most = POINTS_MAX if virtual else POINTS_MAX_LEARNING
@@ -138,6 +144,9 @@ def _points(measuring_s: float, learn_frac: float, *, virtual: bool) -> tuple[in
             on_curves = min(POINTS_MAX, max(CURVE_POINTS_FIRST, points - learning))
             return on_curves, min(learning, points - on_curves)
     points = int(measuring_s / SECONDS_PER_POINT_WANTED)
+    if needed and learn_frac > 0 and points > POINTS_MIN:
+        learning = min(points - POINTS_MIN, round(points * learn_frac))
+        return min(POINTS_MAX, points - learning), learning
     return max(POINTS_MIN, min(POINTS_MAX, points)), 0
 
 

@@ -51,7 +51,7 @@ class SurveyOptions:
     written_bytes_max: int | None = None
     """Most bytes to write in all; `max_bytes` is what lies there at one time."""
     needed: tuple[Workload, ...] = ()
-    """What an application needs to be known."""
+    """What applications need to be known."""
 
 
 def usual_budget_s(target: Target) -> float:
@@ -93,6 +93,7 @@ def begin_survey(
         virtual=engine.virtual,
         focal_mode=asked.focal_mode,
         learn_frac=asked.learn_frac,
+        needed=bool(asked.needed),
     )
     if asked.precondition_bytes_max is not None and engine.virtual:
         raise PlanRefused(
