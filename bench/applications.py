@@ -4,14 +4,15 @@
         [--pairs 10] [--seconds 4] [--budget 4m] [--folder DIR] [--save]
 
 `same`: each program runs in a memory cgroup and is watched. Its first run does not count: it makes
-files that later runs find, as those of a log. What the second did is then run by `leadline measure
---application` in a cgroup of the same size, in turns, one pair after the other, each
-beginning with nothing in the page cache. Compared is the time that one request takes: reads,
-writes and syncs; metadata calls are not run and not counted. Beside it stand the program's last
-trace made again, as fast as it goes and at its own times (`leadline measure --replay`), over its
-own times: that is lost by the capture; the streams of the description's phases, which every target
-but a directory gets; and CP94's own way: one row of five parameters. Repeatability is the program's
-own: the standard deviation of one run.
+files that later runs find, as those of a log. What each later one did is then run by `leadline
+measure --application` in a cgroup of the same size, one pair after the other, each beginning with
+nothing in the page cache. A description is held against the run that it is of: pgbench's tables
+grow from run to run. Compared is the time that one request takes: reads, writes and syncs; metadata
+calls are not run and not counted. Beside it stand the same run's trace made again, as fast as it
+goes and at its own times (`leadline measure --replay`), over its own times: that is lost by the
+capture; the streams of the description's phases, which every target but a directory gets; and
+CP94's own way: one row of five parameters. Repeatability is the program's own: the standard
+deviation of one run.
 
 `predicted`: described once, at one memory; surveyed for all of them (`--for`) at that, at three
 others and behind a throttle of its reads, without syncs and with them; predicted in the four, alone
@@ -229,7 +230,8 @@ def point_us(point: dict[str, Any]) -> float:
 class Pairs:
     """One program and its streams, in turns."""
 
-    described: dict[str, Any]
+    described: dict[str, Any] = field(default_factory=dict)
+    """Its last run."""
     app_us: list[float] = field(default_factory=list)
     whole_us: list[float] = field(default_factory=list)
     """The same of all phases, those of little time too."""
@@ -275,21 +277,14 @@ def pairs_of(place: Workplace, asked: argparse.Namespace) -> Pairs:
     """Run a program and its streams in turns."""
     cap = TRACED.cap_mib
     place.watch(cap, "first")
-    found = Pairs(place.watch(cap, place.program.name))
-
-    def run_again() -> None:
-        phases = place.watch(cap, "again")
-        found.app_us.append(request_us(phases_that_count(phases)))
-        found.whole_us.append(request_us(phases["phases"]))
-
-    for pair in range(asked.pairs):
-        if pair % 2 == 0:
-            run_again()
-        found.own_us.append(own_us(place, found.described, cap))
-        found.streams_us.append(streams_us(place, found.described, cap))
-        found.five_us.append(five_us(place, found.described, cap, asked.seconds))
-        if pair % 2 == 1:
-            run_again()
+    found = Pairs()
+    for _ in range(asked.pairs):
+        described = found.described = place.watch(cap, place.program.name)
+        found.app_us.append(request_us(phases_that_count(described)))
+        found.whole_us.append(request_us(described["phases"]))
+        found.own_us.append(own_us(place, described, cap))
+        found.streams_us.append(streams_us(place, described, cap))
+        found.five_us.append(five_us(place, described, cap, asked.seconds))
         found.times.append(replay_ratio(place, cap, "--at-times"))
         found.fast.append(replay_ratio(place, cap))
         print(
