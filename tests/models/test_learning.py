@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -64,6 +65,24 @@ def test_workloads_of_a_design_fill_the_box_and_stay_inside() -> None:
     numbers = [workload.process_num for workload in drawn]
     assert min(numbers) == 1
     assert max(numbers) > 48
+
+
+def test_requests_of_all_processes_fit_a_memory_cap() -> None:
+    most = 2.0**22
+    free = Box((2.0**20, 2.0**34), (4096.0, 2.0**22), (1.0, 64.0))
+    capped = replace(free, at_once_bytes=most)
+    drawn = spread_out(capped, 256, 3)
+    assert all(
+        each.process_num == 1 or each.process_num * each.size_mean <= most + each.size_mean
+        for each in drawn
+    )
+    beyond = [each for each in spread_out(free, 256, 3) if each.process_num * each.size_mean > most]
+    assert len(beyond) > 20, "without a cap many would not fit"
+    assert [capped.nearest(each).process_num for each in beyond] == [
+        max(1, round(most / each.size_mean)) for each in beyond
+    ]
+    alike = zip(drawn, spread_out(free, 256, 3), strict=True)
+    assert sum(one == other for one, other in alike) > 100, "what fits stays as it was"
 
 
 def test_next_points_lie_inside_and_a_share_of_them_at_boundaries(

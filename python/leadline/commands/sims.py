@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.engine import profile_titles
+from leadline.studies.streaming.published import published_titles
 from leadline.terminal.options import Json
 from leadline.terminal.talk import put_json, show, talk
 
@@ -18,13 +19,18 @@ def command(context: typer.Context, json: Json = False) -> None:
     """
     del context
     laws, machines = profile_titles(), profile_titles(machines=True)
+    streaming = published_titles()
     if json:
-        put_json({"obey_a_law": laws, "made_of_parts": machines})
+        put_json({"obey_a_law": laws, "made_of_parts": machines, "for_balance": streaming})
         return
-    for head, found in (("obey a law", laws), ("made of parts", machines)):
+    for head, found in (
+        ("systems that obey a law", laws),
+        ("machines made of parts", machines),
+        ("platforms for `leadline balance` alone", streaming),
+    ):
         table = Table(box=None, pad_edge=False)
         table.add_column("target", no_wrap=True)
-        table.add_column(f"systems that {head}" if found is laws else f"machines {head}")
+        table.add_column(head)
         for name, title in found.items():
             table.add_row(f"sim:{name}", Text(title))
         show(table)

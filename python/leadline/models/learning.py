@@ -28,6 +28,8 @@ class Box:
     unique_bytes: tuple[float, float]
     size_mean: tuple[float, float]
     process_num: tuple[float, float]
+    at_once_bytes: float = math.inf
+    """Most bytes of requests at one time, of more than one process: each has a buffer."""
 
     def holds(self, workload: Workload) -> bool:
         """Whether `workload` could have been drawn from this box."""
@@ -47,8 +49,12 @@ class Box:
             size_mean=max(_SECTOR_BYTES, int(size // _SECTOR_BYTES * _SECTOR_BYTES)),
             read_frac=workload.read_frac,
             seq_frac=workload.seq_frac,
-            process_num=round(_within(self.process_num, workload.process_num)),
+            process_num=self._processes(workload.process_num, size),
         )
+
+    def _processes(self, process_num: float, size_mean: float) -> int:
+        most = min(self.process_num[1], self.at_once_bytes / size_mean)
+        return max(1, round(_within((self.process_num[0], max(1.0, most)), process_num)))
 
     def _sizes(self, unique_bytes: float) -> tuple[float, float]:
         low, high = self.size_mean
@@ -68,7 +74,7 @@ class Box:
             size_mean=max(_SECTOR_BYTES, round(size / _SECTOR_BYTES) * _SECTOR_BYTES),
             read_frac=round(place[2], 3),
             seq_frac=round(place[3], 3),
-            process_num=max(1, round(_between(self.process_num, place[4]))),
+            process_num=self._processes(_between(self.process_num, place[4]), size),
         )
 
 

@@ -20,6 +20,10 @@ class PlanStage(msgspec.Struct, frozen=True):
     purpose: str
 
 
+Curves = Literal["even", "paper"]
+"""How points are shared among curves: alike, or as CP94's footnote 6 has them."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What will run, fixed before the first point and printed before it starts."""
 
@@ -35,6 +39,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     size_mean_min: int
     size_mean_max: int
     process_num_max: int
+    curves: Curves = "even"
 
     @property
     def points(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -31,8 +32,10 @@ class Scripted:
         memory_bytes: int | None = None,
         processors: float | None = None,
         needed: Sequence[Workload] = (),
+        at_once_bytes: float = math.inf,
     ) -> None:
         assert not needed, "the survey is for no application"
+        assert at_once_bytes == math.inf, "its memory is not capped"
         assert memory_bytes is None, "the start knows of no memory"
         assert processors == BEGIN.facts.get("cpu_count")
         self.given = (plan, seed, recorded)

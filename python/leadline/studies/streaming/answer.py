@@ -37,10 +37,15 @@ def balance_of(study: StreamStudy, changes: Mapping[str, float] | None = None) -
         scaling=scalings,
         balances=balances,
         what_if=tuple(one for each in asked for one in what_ifs(balances, each)),
-        sentences=(*_first_sentences(balances), *(one.sentence for one in scalings)),
+        sentences=sentences_about(balances, scalings),
         findings=tuple(_findings(study, balances)),
         not_measurable=_not_measurable(study),
     )
+
+
+def sentences_about(balances: Sequence[Balance], scalings: Sequence[Scaling]) -> tuple[str, ...]:
+    """Say the bottleneck, each phase's balance, and each phase's scaling."""
+    return (*_first_sentences(balances), *(one.sentence for one in scalings))
 
 
 def _first_sentences(balances: Sequence[Balance]) -> Iterator[str]:

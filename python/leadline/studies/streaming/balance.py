@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from leadline.errors import LeadlineError
 from leadline.record import Interval
 from leadline.record.balance import (
     RESOURCE_WORDS,
     RESOURCES,
+    AmdahlCase,
     Balance,
     Resource,
     Saturation,
@@ -16,7 +18,7 @@ from leadline.record.balance import (
     ScalingStep,
     WhatIf,
 )
-from leadline.record.streaming import Capacities, StreamStudy
+from leadline.record.streaming import Capacities, KernelName, Platform, StreamStudy
 from leadline.record.wording import format_count
 from leadline.stats.arithmetic import (
     difference,
@@ -66,13 +68,18 @@ def _scaling(cells: Sequence[Cell], capacities: Capacities) -> Scaling:
     steps: list[ScalingStep] = []
     for cell in cells:
         steps.append(_step(cell, cells, capacities, steps[-1] if steps else None))
+    return scaling_from(steps)
+
+
+def scaling_from(steps: Sequence[ScalingStep]) -> Scaling:
+    """Say of a phase's steps, the fewest disks first, where adding disks stops paying."""
     stops = next((step for step in steps if is_sublinear(step)), None)
     last = next((step for step in reversed(steps) if is_sublinear(step)), None)
     limited_by: Resource | None = last.limited_by if last is not None else "disks"
     return Scaling(
-        kernel=cells[0].kernel,
-        phase=cells[0].phase,
-        platform=cells[0].platform,
+        kernel=steps[0].kernel,
+        phase=steps[0].phase,
+        platform=steps[0].platform,
         steps=tuple(steps),
         stops_at=stops.disks if stops is not None else None,
         limited_by=limited_by,
@@ -242,25 +249,41 @@ def balances_of(study: StreamStudy) -> tuple[Balance, ...]:
 def _balance(study: StreamStudy, capacities: Capacities, cells: Sequence[Cell]) -> Balance:
     processors = processors_of(cells[0].runs[0][0].options, capacities)
     found = tuple(_saturation(name, cells, capacities, processors) for name in RESOURCES)
-    rates = {
+    which = Which(study.start.system, cells[0].kernel, cells[0].phase, cells[0].platform)
+    return balance_from(which, processors, found, amdahl_case(study, cells))
+
+
+class Which(NamedTuple):
+    """A phase of a kernel on a system."""
+
+    system: str
+    kernel: KernelName
+    phase: str
+    platform: Platform
+
+
+def balance_from(
+    which: Which,
+    processors: float,
+    saturations: tuple[Saturation, ...],
+    amdahl: AmdahlCase | None = None,
+) -> Balance:
+    """Say which resource is the bottleneck, by the rates that use each up."""
+    known = {
         one.resource: one.mb_s_per_processor
-        for one in found
+        for one in saturations
         if one.mb_s_per_processor is not None and not one.at_least
     }
-    known = {name: rate for name, rate in rates.items() if rate is not None}
     order = tuple(sorted(known, key=lambda name: known[name].value))
     return Balance(
-        system=study.start.system,
-        kernel=cells[0].kernel,
-        phase=cells[0].phase,
-        platform=cells[0].platform,
+        **which._asdict(),
         processors=processors,
-        saturations=found,
+        saturations=saturations,
         order=order,
         first=order[0] if order else None,
         disks_mb_s_per_processor=known.get("disks"),
         sentence=_balance_sentence(order, known),
-        amdahl=amdahl_case(study, cells),
+        amdahl=amdahl,
     )
 
 
@@ -441,7 +464,8 @@ def _gain(was: Interval, becomes: Interval, *, same: bool) -> Interval:
     """Return the gain; the same resource's error is the same before and after."""
     ratio = becomes.value / was.value
     if same:
-        return Interval(ratio - 1, ratio - 1, ratio - 1, was.n)
+        end = None if was.low is None else ratio - 1
+        return Interval(ratio - 1, end, end, was.n)
     found = quotient(becomes, was)
     low, high = found.low, found.high
     return Interval(

@@ -207,7 +207,8 @@ def format_systems(systems: Sequence[StreamBalance]) -> list[tuple[str, str]]:
 
 def _format_parts(said: StreamBalance) -> str:
     processors = "1 processor" if said.processors == 1 else f"{said.processors:g} processors"
-    return f"{processors}, {format_count(said.disks, 'disk')}, study {said.study_id[:8]}"
+    study = f"study {said.study_id[:8]}" if said.study_id else "as published"
+    return f"{processors}, {format_count(said.disks, 'disk')}, {study}"
 
 
 # Balance on a terminal: the sentence, and which resource is the bottleneck at which disk bandwidth.

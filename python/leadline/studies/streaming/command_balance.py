@@ -20,6 +20,7 @@ from leadline.studies.streaming.answer import balance_of, compared
 from leadline.studies.streaming.balance import WhatIfRefused, format_changes, parse_changes
 from leadline.studies.streaming.command_options import OUTPUT_SAID, Threads
 from leadline.studies.streaming.command_run import print_stream, require_stream_output
+from leadline.studies.streaming.published import PREFIX, published_balance
 from leadline.studies.streaming.run import load_stream
 from leadline.studies.streaming.study import (
     REPETITIONS,
@@ -187,7 +188,12 @@ def _changes(text: str) -> dict[str, float]:
 
 
 _Studies = Annotated[
-    list[str], study_argument("S…", "Stream studies or their systems; several are compared.")
+    list[str],
+    study_argument(
+        "S…",
+        "Stream studies, their systems, or platforms as published (sim:ultra-1); "
+        "several are compared.",
+    ),
 ]
 _WhatIf = Annotated[
     Any,
@@ -215,17 +221,14 @@ def command(
     Example: leadline balance data --what-if disks=2
     """
     _require_output(output)
-    own: Context = context.obj
-    store = own.read_store()
-    loaded = [load_stream(store, ref) for ref in studies]
-    systems = [balance_of(each, what_if) for each in loaded]
+    found = [_balance_of(context.obj, ref, what_if) for ref in studies]
+    systems = [system for system, _ in found]
     if json:
         put_json(balance_document(systems))
     else:
         from leadline.studies.streaming.balance_text import render_balance  # noqa: PLC0415
 
-        of = [format_study(STREAM.said, each.start) for each in loaded]
-        show("balance of " + "\n  and of ".join(of) + "\n")
+        show("balance of " + "\n  and of ".join(of for _, of in found) + "\n")
         show(render_balance(systems))
     if what_if is not None and not any(one.what_if for one in systems):
         talk(f"nothing can be said of {format_changes(what_if)}: no capacity was measured")
@@ -234,6 +237,16 @@ def command(
 
         save_balance(systems, output)
         talk(f"wrote {output}")
+
+
+def _balance_of(
+    own: Context, ref: str, what_if: dict[str, float] | None
+) -> tuple[StreamBalance, str]:
+    """Return a balance, and whose it is."""
+    if ref.startswith(PREFIX):
+        return published_balance(ref, what_if), f"{ref}, as published"
+    study = load_stream(own.read_store(), ref)
+    return balance_of(study, what_if), format_study(STREAM.said, study.start)
 
 
 def balance_document(systems: Sequence[StreamBalance]) -> dict[str, Any]:

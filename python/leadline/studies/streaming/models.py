@@ -233,18 +233,26 @@ _OS = "AD98 §5.3.1: measured, the disk's own D_r taken off"
 def paper_corrections(
     kernel: KernelName, platform: Platform, phase: Direction, symbols: Symbols
 ) -> tuple[Term, ...]:
-    """Return what §5.3.1 adds to a cell of the memory bus; nothing while writing.
+    """Return what §5.3.1 adds to a cell of the memory bus; while writing an SMP's extra alone.
 
     The operating system's "total traffic" of 2.5 D_r (sort, transpose) and 1.5 D_r (scan) is read
     as including the D_r that the disks bring: half a D_r of zeroed pages for half the records, and
-    the sort's sum then is 6.4 D_r where Fig. 6 has about 7.
+    the sort's sum then is 6.4 D_r where Fig. 6 has about 7. On the SMP sort and transpose zero
+    their buffers before the phase (footnote 2).
     """
-    if phase == "write":
-        return ()
-    return tuple(part.term(symbols) for part in _corrections(kernel, platform))
+    contended = Part(
+        "contention for the file system's buffers",
+        "1 D",
+        lambda _: 1.0,
+        phase,
+        "AD98 §5.3.1, SMP memory bus: at least",
+    )
+    found = [*_read_corrections(kernel, platform)] if phase == "read" else []
+    found += [contended] if platform == "threads" else []
+    return tuple(part.term(symbols) for part in found)
 
 
-def _corrections(kernel: KernelName, platform: Platform) -> tuple[Part, ...]:
+def _read_corrections(kernel: KernelName, platform: Platform) -> tuple[Part, ...]:
     zeroed = Part(
         "pages zeroed and copied by the operating system", "1.5 D", lambda _: 1.5, "read", _OS
     )
@@ -255,24 +263,12 @@ def _corrections(kernel: KernelName, platform: Platform) -> tuple[Part, ...]:
         "read",
         "AD98 §5.3.1, cluster memory bus",
     )
-    contended = Part(
-        "contention for the file system's buffers",
-        "1 D",
-        lambda _: 1.0,
-        "read",
-        "AD98 §5.3.1, SMP memory bus: at least",
-    )
     if kernel == "scan":
         half = Part("pages zeroed by the operating system", "0.5 D", lambda _: 0.5, "read", _OS)
-        found = [key_line(), copied_lines(), half]
-    elif kernel == "sort":
-        found = [key_line(), entry_lines(), zeroed]
-    else:
-        found = [zeroed]
-    if platform == "cluster" and kernel != "scan":
-        found.append(pinned)
-    if platform == "threads" and kernel != "sort":
-        found.append(contended)
+        return key_line(), copied_lines(), half
+    found = [key_line(), entry_lines()] if kernel == "sort" else []
+    found += [zeroed] if platform != "threads" else []
+    found += [pinned] if platform == "cluster" else []
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from leadline.fio.read import FioWorkload
 from leadline.models.application.predicted import needed_of
 from leadline.record import Access, Measurement, Plan, SurveyStart, Workload
 from leadline.record.access import NO_SYNC
-from leadline.record.survey import SURVEY
+from leadline.record.survey import SURVEY, Curves
 from leadline.record.wording import format_count
 from leadline.store import Store
 from leadline.studies.application.characterize import load_application
@@ -73,6 +73,10 @@ _Learn = Annotated[
     float,
     typer.Option(min=0.0, max=0.6, help="Share of the points put where predictions gain most."),
 ]
+_Points = Annotated[
+    Curves,
+    typer.Option(help="As many on each curve, or those of CP94's footnote 6, and none to learn."),
+]
 _ForFio = Annotated[
     Path | None,
     typer.Option(
@@ -112,6 +116,7 @@ def command(
     accuracy: _Accuracy = None,
     focal: _Focal = "middle",
     learn: _Learn = LEARN_FRAC,
+    points: _Points = "even",
     for_fio: _ForFio = None,
     for_application: _For = None,
     resume: _Resume = False,
@@ -125,6 +130,8 @@ def command(
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
     if for_fio and for_application:
         raise typer.BadParameter("a survey is for jobs or for an application: leave one out")
+    if points == "paper" and focal != "middle":
+        raise typer.BadParameter("--points paper has the focal points of --focal middle")
     chosen = Target.parse(target)
     own: Context = context.obj
     jobs = read_file(for_fio, tell=False) if for_fio else ()
@@ -140,6 +147,7 @@ def command(
         learn,
         max_written,
         needed,
+        points,
     )
     reached = Reached(
         target=chosen,

@@ -81,6 +81,7 @@ class MiddleStrategy:
         memory_bytes: int | None = None,
         processors: float | None = None,
         needed: Sequence[Workload] = (),
+        at_once_bytes: float = math.inf,
     ) -> None:
         """Begin a script.
 
@@ -92,6 +93,7 @@ class MiddleStrategy:
             memory_bytes: memory that can hold page cache, where it is known.
             processors: of the machine, where they are known.
             needed: an application's kinds of requests.
+            at_once_bytes: most bytes of requests at one time in a point that learns.
 
         """
         self.plan = plan
@@ -101,6 +103,7 @@ class MiddleStrategy:
         self.memory_bytes = memory_bytes
         self.processors = processors
         self.needed = needed
+        self.at_once_bytes = at_once_bytes
         self.focal = START
         self.tops = {
             "size_mean": float(plan.size_mean_max),
@@ -236,7 +239,7 @@ class MiddleStrategy:
 
     def _family(self, region: RegionBounds, points: int) -> tuple[list[Workload], int]:
         """Workloads of the four curves of one region, and how often its focal point repeats."""
-        counts = curve_shares(points)
+        counts = curve_shares(points, self.plan.curves)
         focal = self.focal_in(region)
         workloads: list[Workload] = []
         for parameter in PARAMETERS[1:]:
@@ -338,6 +341,7 @@ class MiddleStrategy:
             (plan.unique_bytes_min, plan.unique_bytes_max),
             (plan.size_mean_min, self.tops["size_mean"]),
             (1.0, self.tops["process_num"]),
+            self.at_once_bytes,
         )
 
 

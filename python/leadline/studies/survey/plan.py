@@ -23,6 +23,7 @@ from leadline.engine import (
 )
 from leadline.errors import LeadlineError
 from leadline.record import PROCESSES_MAX, Plan, PlanStage, Workload
+from leadline.record.survey import Curves
 from leadline.studies.memory import LAYOUT_SHARE, MEMORY_FACTOR
 from leadline.units import format_bytes, format_seconds
 
@@ -37,6 +38,10 @@ FAMILIES_FIRST = 18
 each curve in two regions."""
 CURVE_POINTS_FIRST = 46
 """Points that go onto curves before any is learned from: both ends of each curve in two regions."""
+PAPER_SCOUT, PAPER_CURVE, PAPER_FAMILY = 12, 16, 29
+"""CP94 footnote 6: 20 points over unique_bytes, both ends and two focal points among them, and in
+each region 10 over sizes and the two fractions and 2 over processes, which share the focal one.
+What is scouted comes beside them."""
 FAMILIES_OF_SIX = 50
 """Six points on each of four curves in two regions (CP94 section 6), and every focal point five
 times: they share their readings."""
@@ -82,6 +87,7 @@ def make_plan(
     focal_mode: str = "middle",
     learn_frac: float = 0.0,
     needed: bool = False,
+    curves: Curves = "even",
 ) -> Plan:
     """Lay out a survey within a budget.
 
@@ -100,12 +106,13 @@ def make_plan(
             mode has no regions.
         needed: whether an application's kinds of requests are known; points that learn are then
             worth more than the last ones of a curve, in a small budget too.
+        curves: "paper" gives each curve the points of CP94's footnote 6, and learns nothing.
 
     Raises:
         PlanRefused: the budget, or the room for data, is too small for any survey.
 
     """
-    _refuse_tiny_budget(budget_s)
+    _refuse_tiny_budget(budget_s, PAPER_POINTS if curves == "paper" else POINTS_MIN)
     if not virtual:
         capacity_bytes = min(capacity_bytes, int(LAYOUT_SHARE * budget_s * LAYOUT_BYTES_PER_S))
     low, high = _unique_bytes_range(capacity_bytes, max_bytes, memory_bytes, l3_cache_bytes)
@@ -115,8 +122,11 @@ def make_plan(
     measuring_s = budget_s * 0.97 - layout_s
     learn_frac = learn_frac if revised else 0.0
     on_curves, learning = _points(measuring_s, learn_frac, virtual=virtual, needed=needed)
-    stages = _stages(on_curves, learning) if revised else _stages_75(on_curves)
-    points = on_curves + learning
+    if curves == "paper":
+        stages = _stages_of(PAPER_SCOUT, PAPER_CURVE, 2 * PAPER_FAMILY, 0, curves)
+    else:
+        stages = _stages(on_curves, learning) if revised else _stages_75(on_curves)
+    points = sum(stage.points for stage in stages)
     point_s = measuring_s / points
     return Plan(
         stages=stages,
@@ -129,6 +139,7 @@ def make_plan(
         size_mean_min=SIZE_MEAN_MIN,
         size_mean_max=SIZE_MEAN_MAX,
         process_num_max=min(process_num_max, PROCESSES_MAX),
+        curves=curves,
     )
 
 
@@ -150,12 +161,12 @@ def _points(
     return max(POINTS_MIN, min(POINTS_MAX, points)), 0
 
 
-def _refuse_tiny_budget(budget_s: float) -> None:
-    measuring_s = POINTS_MIN * SECONDS_PER_POINT_MIN
+def _refuse_tiny_budget(budget_s: float, points: int) -> None:
+    measuring_s = points * SECONDS_PER_POINT_MIN
     least_s = measuring_s / (0.97 - LAYOUT_SHARE)
     if budget_s < least_s:
         raise PlanRefused(
-            f"a budget of {format_seconds(budget_s)} is too small: measuring {POINTS_MIN} points "
+            f"a budget of {format_seconds(budget_s)} is too small: measuring {points} points "
             f"takes {format_seconds(measuring_s)}, writing the data comes before that. Give "
             f"--budget {round(least_s * 1.2)}s or more."
         )
@@ -181,32 +192,42 @@ def _unique_bytes_range(
     return low, high
 
 
+ENDS, CLOSING = 4, 2
+"""Readings of both ends of unique_bytes, at the beginning and at the end."""
+PAPER_POINTS = PAPER_SCOUT + ENDS + PAPER_CURVE + 2 * PAPER_FAMILY + CLOSING
+
+
 def _stages(points: int, learning: int) -> tuple[PlanStage, ...]:
-    ends, closing = 4, 2
     scout = 18 if points >= 70 else 12 if points >= 45 else 8
     if points >= SIX_POINTS_FROM:
         scout = 12
-    curve = max(7, min(round(points / 4.7), points - scout - ends - closing - FAMILIES_FIRST))
+    curve = max(7, min(round(points / 4.7), points - scout - ENDS - CLOSING - FAMILIES_FIRST))
     if points >= SIX_POINTS_FROM:
-        curve = points - scout - ends - closing - FAMILIES_OF_SIX
-    families = points - scout - ends - curve - closing
+        curve = points - scout - ENDS - CLOSING - FAMILIES_OF_SIX
+    return _stages_of(scout, curve, points - scout - ENDS - curve - CLOSING, learning)
+
+
+def _stages_of(
+    scout: int, curve: int, families: int, learning: int, curves: Curves = "even"
+) -> tuple[PlanStage, ...]:
     learned = PlanStage(
         "learning", learning, "where predictions gain most; ends when they are good"
     )
     return (
         PlanStage("scout", scout, "coarse size and process curves at both ends: the focal vector"),
-        PlanStage("ends", ends, "both ends of unique_bytes, twice: noise and contrast"),
+        PlanStage("ends", ENDS, "both ends of unique_bytes, twice: noise and contrast"),
         PlanStage("unique_bytes", curve, "where it falls steepest: boundaries between levels"),
-        PlanStage("families", families, _of_families(families)),
+        PlanStage("families", families, _of_families(families, curves)),
         *((learned,) if learning else ()),
-        PlanStage("closing", closing, "both ends once more: drift"),
+        PlanStage("closing", CLOSING, "both ends once more: drift"),
     )
 
 
-def _of_families(points: int) -> str:
+def _of_families(points: int, curves: Curves) -> str:
     """Say what the families are, and how many points of a curve two regions leave."""
-    counts = curve_shares(points // 2)
-    each = 1 + min(count for name, count in counts.items() if name != "focal")
+    counts = curve_shares(points // 2, curves)
+    few = ("focal", "process_num") if curves == "paper" else ("focal",)
+    each = 1 + min(count for name, count in counts.items() if name not in few)
     return f"four curves per region, of {each} points in two regions; focal points repeated"
 
 
@@ -242,8 +263,21 @@ CURVE_ENDS = {"focal": 1, "process_num": 2, "size_mean": 2, "read_frac": 2, "seq
 and a prediction there would be a guess."""
 
 
-def curve_shares(points: int) -> dict[str, int]:
+PAPER_WEIGHTS = {
+    "focal": 1.0,
+    "size_mean": 9.0,
+    "read_frac": 9.0,
+    "seq_frac": 9.0,
+    "process_num": 1.0,
+}
+"""CP94 footnote 6; the focal point is one more of each."""
+PAPER_ENDS = CURVE_ENDS | {"process_num": 1}
+
+
+def curve_shares(points: int, curves: Curves = "even") -> dict[str, int]:
     """Split a region's points among its four curves and `focal`, the point that they share."""
+    if curves == "paper":
+        return share(points, PAPER_WEIGHTS, PAPER_ENDS)
     return share(points, CURVE_WEIGHTS, CURVE_ENDS)
 
 

@@ -25,6 +25,10 @@ from leadline.studies.survey.middle import START, MiddleStrategy, RegionBounds, 
 from leadline.studies.survey.plan import reserved_75, share, spread
 from leadline.units import format_bytes
 
+BUFFERS_SHARE = 16
+"""Requests of all processes together have at most this part of a memory cap on average: their
+sizes go to four times their mean, and the kernel ends an engine whose buffers do not fit."""
+
 
 class ResumeMismatch(LeadlineError):
     """A stored point is not the one this survey would have asked for."""
@@ -68,6 +72,7 @@ class Surveyor:
                 ),
                 processors=start.facts.get("cpu_count"),
                 needed=start.needed,
+                at_once_bytes=(start.cache_limit_bytes or math.inf) / BUFFERS_SHARE,
             )
         )
         self._readings = readings

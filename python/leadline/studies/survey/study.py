@@ -13,7 +13,7 @@ import msgspec
 from leadline.engine import Engine, Progress, Simulated, Target, Wear, bytes_written
 from leadline.record import Measurement, Survey, SurveyStart, Workload
 from leadline.record.finding import Finding
-from leadline.record.survey import SURVEY
+from leadline.record.survey import SURVEY, Curves
 from leadline.store import Keeper, Store
 from leadline.studies.conduct import Begun, OnProgress, PointStudy, Reached
 from leadline.studies.loop import measure_points
@@ -52,6 +52,7 @@ class SurveyOptions:
     """Most bytes to write in all; `max_bytes` is what lies there at one time."""
     needed: tuple[Workload, ...] = ()
     """What applications need to be known."""
+    curves: Curves = "even"
 
 
 def usual_budget_s(target: Target) -> float:
@@ -94,6 +95,7 @@ def begin_survey(
         focal_mode=asked.focal_mode,
         learn_frac=asked.learn_frac,
         needed=bool(asked.needed),
+        curves=asked.curves,
     )
     if asked.precondition_bytes_max is not None and engine.virtual:
         raise PlanRefused(
