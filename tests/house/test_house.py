@@ -22,8 +22,6 @@ KEPT = {
     "_common": "typer calls it: the options of all commands",
     "format_commands": "typer calls it",
     "list_commands": "typer calls it",
-    "paper_corrections": "AD98 section 5.3.1 as printed: our own model is held against it",
-    "paper_model": "AD98 Fig. 2 as printed: our own model is held against it",
 }
 """Called by nobody here, and why it stays."""
 

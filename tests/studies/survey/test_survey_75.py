@@ -11,7 +11,7 @@ from leadline.studies.survey.strategy import SeventyFiveStrategy, Surveyor, form
 from proving.simulation import SimulatedSurvey, simulate_survey
 from simulated_answers import start
 
-SETTLING = ("hp-730", "decstation-5000-sprite", "rs6000-550")
+SETTLING = ("hp-730", "hp-720-dux", "rs6000-550")
 FAST = ("two-level", "smooth-slope")
 """Of millions of requests a point, in virtual time."""
 
