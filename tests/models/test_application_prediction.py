@@ -192,21 +192,44 @@ def test_nobody_else_does_what_a_processor_does_for_a_request(
     assert own["writes"].value > 2 * idle["writes"].value
 
 
-def test_whole_files_are_read_in_order(small: Application) -> None:
-    """Each read begins a file; the next one lies behind it."""
-    begun, ordered = (
+def with_streams(described: Application, **how: Any) -> Application:
+    """Replace something of every stream."""
+    phases = [
         msgspec.structs.replace(
-            small,
-            phases=tuple(
-                msgspec.structs.replace(
-                    phase, streams=tuple(msgspec.structs.replace(s, **how) for s in phase.streams)
-                )
-                for phase in small.phases
-            ),
+            phase, streams=tuple(msgspec.structs.replace(each, **how) for each in phase.streams)
         )
-        for how in ({"begins_frac": 1.0}, {"seq_frac": 1.0, "begins_frac": 0.0})
-    )
-    assert needed_of(begun) == needed_of(ordered) != needed_of(small)
+        for phase in described.phases
+    ]
+    return msgspec.structs.replace(described, phases=tuple(phases))
+
+
+def test_whole_files_are_read_in_order_and_found_page_by_page(small: Application) -> None:
+    """Each read begins a file; the next one lies behind it."""
+    begun = needed_of(with_streams(small, begins_frac=1.0))
+    ordered = needed_of(with_streams(small, seq_frac=1.0, begins_frac=0.0))
+    assert set(ordered) < set(begun)
+    (found,) = set(begun) - set(ordered)
+    assert (found.size_mean, found.seq_frac, found.read_frac) == (4096, 0.0, 1.0)
+
+
+def test_a_file_that_is_found_takes_a_page_at_random(tmp_path: Path) -> None:
+    """On a disk that seeks, what a program reads in order is found file by file."""
+    system = "sim:sparcstation-1plus"
+    requests = mixture((Planted("once-only", 1.0, 0, 8 * KIB, 1.0),), 4000, 7)
+    described = traced(requests, tmp_path, think_s=0.0)
+    ways = ({"seq_frac": 0.0, "begins_frac": 1.0}, {"seq_frac": 1.0, "begins_frac": 0.0})
+    files, one_file = (with_streams(described, **how) for how in ways)
+    asked = SurveyOptions("for", 50_000.0, None, 3, learn_frac=0.4, needed=needed_of(files))
+    seeking = simulate(system, asked)
+    with open_engine(Target.parse(system), Access(), run_seed=5) as engine:
+        random_s, in_order_s = (
+            4 * KIB / 1e6 / engine.run(asked, seed=3, limits=Limits()).throughput_mb_s.value
+            for seq in (0.0, 1.0)
+            for asked in [Workload(60_000_000, 4 * KIB, 1.0, seq, size_dist="fixed")]
+        )
+    begun, ordered = (predict_application(each, seeking).io_s.value for each in (files, one_file))
+    found_s = random_s / (1 - 21 / 60) - in_order_s
+    assert begun - ordered == pytest.approx(4000 * found_s, rel=0.3)
 
 
 def test_each_stream_misses_what_it_misses_beside_the_others(tmp_path: Path) -> None:
@@ -276,17 +299,20 @@ def test_what_was_not_surveyed_makes_a_lower_bound(
     assert found.in_io is None
 
 
-def simulate_synced() -> Predictor:
-    """Survey `sim:two-level` with a sync after each ten writes."""
-    access, target = Access(sync="fsync=10"), Target.parse("sim:two-level")
-    store = open_store("sqlite://")
+def simulate(system: str, asked: SurveyOptions, access: Access = Access()) -> Predictor:  # noqa: B008
+    """Survey a simulated system."""
+    target, store = Target.parse(system), open_store("sqlite://")
     with open_engine(target, access, run_seed=3) as engine:
-        start = begin_survey(
-            engine, target, SurveyOptions("synced", 120.0, None, 3), study_id="synced"
-        )
+        start = begin_survey(engine, target, asked, study_id="own")
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)
-    return Predictor(survey, store.items("synced"))
+    return Predictor(survey, store.items("own"))
+
+
+def simulate_synced() -> Predictor:
+    """Survey `sim:two-level` with a sync after each ten writes."""
+    asked = SurveyOptions("synced", 120.0, None, 3)
+    return simulate("sim:two-level", asked, Access(sync="fsync=10"))
 
 
 def test_a_survey_that_synced_knows_what_syncs_take(small: Application) -> None:

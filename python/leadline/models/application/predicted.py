@@ -146,6 +146,8 @@ def _about_caches(
 
 NEEDED_MOST = 8
 """Kinds of requests, those that move most bytes."""
+BEGINS_MATTER = 0.05
+"""Of a stream's reads, those that begin a file."""
 
 
 def needed_of(application: Application) -> tuple[Workload, ...]:
@@ -160,7 +162,12 @@ def needed_of(application: Application) -> tuple[Workload, ...]:
             seq_frac=round(4 * use.in_order) / 4,
             process_num=min(PROCESSES_MAX, round(at_once(use.phase))),
         )
-        found[kind] = found.get(kind, 0.0) + use.requests * max(size, reuse.page_bytes)
+        moved_bytes = use.requests * max(size, reuse.page_bytes)
+        found[kind] = found.get(kind, 0.0) + moved_bytes
+        begins = 0.0 if use.write else use.stream.begins_frac or 0.0
+        if begins > BEGINS_MATTER:  # the files are found page by page, not in order
+            page = msgspec.structs.replace(kind, size_mean=reuse.page_bytes, seq_frac=0.0)
+            found[page] = found.get(page, 0.0) + begins * moved_bytes
     return tuple(sorted(found, key=lambda kind: -found[kind])[:NEEDED_MOST])
 
 
@@ -341,10 +348,31 @@ class _Asked:
 
     def __post_init__(self) -> None:
         self.costs = self.levels.costs([self._kind(use) for use in self.uses])
+        pages = [
+            RequestKind(float(self.reuse.page_bytes), write=False, seq_frac=seq, at_once=own)
+            for own in map(at_once, (use.phase for use in self.uses))
+            for seq in (0.0, 1.0)
+        ]
+        self.pages = self.levels.costs(pages)
 
     def _kind(self, use: Use) -> RequestKind:
         write = use.write and not self.waits
         return RequestKind(use.size_mean, write, use.in_order, at_once(use.phase))
+
+    def _begun(self, misses: Floats) -> tuple[Floats, Floats]:
+        """Return seconds of each use that go to finding files, and their deviations, (uses,).
+
+        The first byte of a file that is not cached takes what a page at random does over one in
+        order; nothing reads it ahead. A file that is written is found when it is written back.
+        """
+        found = np.zeros((len(self.uses), 2))
+        pairs = zip(self.pages[::2], self.pages[1::2], strict=True)
+        for at, (use, (random, ordered)) in enumerate(zip(self.uses, pairs, strict=True)):
+            begins = 0.0 if use.write else use.requests * (use.stream.begins_frac or 0.0)
+            if begins > 0:
+                (apart, sd), (along, _) = random.at(misses[at]), ordered.at(misses[at])
+                found[at] = begins * max(0.0, apart - along), begins * sd
+        return found[:, 0], found[:, 1]
 
     def summed(self) -> _Summed:
         """Add up the seconds, under both policies and at both ends of what is not known."""
@@ -395,7 +423,8 @@ class _Asked:
             for cost, each in zip(self.costs, missed, strict=True)
         ]
         kept = 1.0 - self._behind(np.maximum(0.0, seconds - own)) / np.maximum(seconds, 1e-300)
-        return seconds * kept, kept * requests * [sd for _, sd in found]
+        begun, begun_sd = self._begun(misses)
+        return seconds * kept + begun, kept * requests * [sd for _, sd in found] + begun_sd
 
     def _behind(self, beyond_s: Floats) -> Floats:
         """Share of each use's seconds that pass while the application does something else.

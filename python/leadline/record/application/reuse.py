@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import msgspec
@@ -96,7 +97,7 @@ class Reuse(msgspec.Struct, frozen=True, kw_only=True):
         """Reads and writes that a cache of so many bytes holds."""
         pages = cache_bytes / self.page_bytes
         reads = writes = 0.0
-        for each, beyond in zip(self.distances, [*self.distances[1:], None], strict=True):
+        for each, beyond in itertools.zip_longest(self.distances, self.distances[1:]):
             wide = max(1, each.pages >> 6)
             end = each.pages + wide if beyond is None else min(each.pages + wide, beyond.pages)
             inside = min(1.0, max(0.0, (pages - each.pages) / (end - each.pages)))
