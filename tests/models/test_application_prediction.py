@@ -74,10 +74,14 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Application:
     return traced(requests, folder, sync_every=10, stats=50)
 
 
-def costs(access: Access = Access(), size: int = SIZE) -> list[tuple[float, float]]:  # noqa: B008
+def costs(
+    access: Access = Access(),  # noqa: B008
+    size: int = SIZE,
+    system: str = "two-level",
+) -> list[tuple[float, float]]:
     """Seconds that the simulated law says of reads and of writes, found and missed."""
     found = []
-    with open_engine(Target.parse("sim:two-level"), access, run_seed=5) as engine:
+    with open_engine(Target.parse(f"sim:{system}"), access, run_seed=5) as engine:
         for read_frac in (1.0, 0.0):
             few, many = (
                 size / 1e6 / result.simulated.law_mb_s
@@ -352,6 +356,27 @@ def test_where_it_was_traced_says_how_far_a_survey_is_off(
     assert scaled.io_s.covers(truth_s)
     assert scaled.ln_sd < alone.ln_sd
     assert sum(each.seconds for each in scaled.streams) == pytest.approx(scaled.io_s.value)
+
+
+def test_what_no_survey_measures_is_added_and_grows_with_no_disk(
+    predictor: Predictor, tmp_path: Path
+) -> None:
+    """A request takes 60 us more than the survey's, there and behind a disk five times as slow."""
+    requests = mixture(PROGRAMS["uniform and written once"], REQUESTS, 7)
+    missed, more_s = lru_misses(requests, CACHE_BYTES), 6e-5
+    described = traced(requests, tmp_path, took_s=more_s + each_s(requests, missed, costs()))
+    profile = tmp_path / "slow.toml"
+    shipped = (files("leadline") / "profiles/two-level.toml").read_text(encoding="utf-8")
+    slower = shipped.replace("read_mb_s = 500.0", "read_mb_s = 100.0")
+    slower = slower.replace("_overhead_us = 90.0", "_overhead_us = 450.0")
+    profile.write_text(slower.replace("_overhead_us = 120.0", "_overhead_us = 600.0"))
+    run = simulate_survey(str(profile), 5, budget_s=300.0)
+    slow = Predictor(run.survey, run.points)
+    own = costs(system=str(profile))
+    truth_s = REQUESTS * more_s + seconds_of(requests, missed, own)
+    found = predict_application(described, slow, predictor)
+    assert found.io_s.value == pytest.approx(truth_s, rel=0.12)
+    assert found.io_s.covers(truth_s)
 
 
 def test_what_cannot_be_scaled_is_as_wide_as_alone(

@@ -21,7 +21,7 @@ from leadline.terminal.options import Json
 from leadline.terminal.talk import put_json, show, talk
 from leadline.units import format_seconds
 
-HEADS = ("id", "kind", "system", "target", "started (UTC)", "took", "measured", "state")
+HEADS = ("id", "kind", "system", "target", "started (UTC)", "took", "measured", "state", "origin")
 
 
 def command(context: typer.Context, json: Json = False) -> None:
@@ -50,6 +50,7 @@ def _cells(item: Summary) -> tuple[str, ...]:
         "" if item.wall_s is None else format_seconds(item.wall_s),
         _measured(item),
         item.status.value,
+        item.origin,
     )
 
 
@@ -81,11 +82,13 @@ class _List:
             yield from self._lines()
 
     def _lines(self) -> Iterator[RenderableType]:
-        for study, kind, system, target, started, took, measured, state in self._rows:
+        for study, kind, system, target, started, took, measured, state, origin in self._rows:
             yield Text(f"{study}  {kind} of {system}", "bold", overflow="fold")
             lasted = took and f", took {took}"
             yield Text(f"          {target}", overflow="fold", no_wrap=True)
             yield Text(f"          {started} UTC{lasted}, {measured} measured, {state}")
+            if origin:
+                yield Text(f"          {origin}", overflow="fold", no_wrap=True)
 
 
 def _listed(store: Store) -> list[Summary]:

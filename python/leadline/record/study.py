@@ -128,6 +128,15 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None
     wall_s: float | None
     """None until the study ended or stopped."""
+    host_name: str | None = None
+    """Where it was measured; None of a simulated system, and where a trace does not say."""
+    leadline_version: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """Where it was measured, and by which version; nothing where neither is known."""
+        version = self.leadline_version and f"Leadline {self.leadline_version}"
+        return ", ".join(filter(None, (self.host_name, version)))
 
 
 def derive_seed(seed: int, order: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, RowMapping, delete, func, select, update
 
 from leadline.record.kinds import KINDS
@@ -152,6 +153,7 @@ class SqlStore(Database):
         query = select(
             studies.c.id.label("study_id"),
             studies.c.name.label("system"),
+            studies.c.start,
             *columns,
             whole.scalar_subquery().label("items"),
             parts.scalar_subquery().label("parts"),
@@ -162,7 +164,7 @@ class SqlStore(Database):
             query = query.where(studies.c.parent == parent)
         with self._transaction() as connection:
             rows = connection.execute(query.order_by(studies.c.sequence.desc())).mappings().all()
-        return tuple(Summary(**(dict(row) | {"status": Status(row["status"])})) for row in rows)
+        return tuple(map(_summary, rows))
 
     def rows_of(self, study_id: str) -> tuple[Row, Sequence[Row]]:
         """Return the row of a study and those of its items, as another store takes them."""
@@ -224,6 +226,22 @@ class SqlStore(Database):
             f"no {KINDS[0].said} or system {ref!r} in {self._shown}; it holds the systems: "
             f"{', '.join(found) or 'none yet'} (`leadline systems` lists all)"
         )
+
+
+class _Origin(msgspec.Struct):
+    """What a study's start says of where it began."""
+
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+def _summary(row: RowMapping) -> Summary:
+    try:
+        facts = msgspec.json.decode(row["start"], type=_Origin).facts
+    except msgspec.MsgspecError:  # said where the study is opened
+        facts = {}
+    known = {name: facts.get(name) for name in ("host_name", "leadline_version")}
+    columns = {name: row[name] for name in row if name != "start"}
+    return Summary(**(columns | known | {"status": Status(row["status"])}))
 
 
 def _unnumbered(row: RowMapping) -> Row:

@@ -286,10 +286,12 @@ def _half(known: Interval) -> float:
 
 
 def _scaled(here: Term, there: Term) -> Term:
-    """Scale one that both surveys know by what its program is off, as far as that can be told.
+    """Correct one that both surveys know by what its program is off, as far as that can be told.
 
     How far is normal with a standard deviation of `APART_SD`; the run that was traced tells it as
-    well as the survey of where that was predicts.
+    well as the survey of where that was predicts. What took less there than is predicted takes the
+    same share of it here. What took more does something that no survey measures, and does it here
+    too: the time is added. How far a share would lie from that is one more thing that is not known.
     """
     if here.seconds is None or here.name == "metadata":  # scaled call by call
         return here
@@ -297,8 +299,11 @@ def _scaled(here: Term, there: Term) -> Term:
         return _apart(here)
     own, told = ((_half(each) / SIDE_SD) ** 2 for each in (here.seconds, there.seconds))
     share = APART_SD**2 / (APART_SD**2 + told + RUN_SD**2)
-    value = here.seconds.value * (here.traced_s / there.seconds.value) ** share
-    half = SIDE_SD * math.sqrt(own + (1 - share) * APART_SD**2 + RUN_SD**2)
+    in_share = here.seconds.value * (here.traced_s / there.seconds.value) ** share
+    more_s = share * max(0.0, here.traced_s - there.seconds.value)
+    value = here.seconds.value + more_s if more_s else in_share
+    ways = math.log(in_share / value) / 2
+    half = SIDE_SD * math.sqrt(own + (1 - share) * APART_SD**2 + RUN_SD**2 + ways**2)
     return msgspec.structs.replace(here, seconds=around(value, half, here.seconds.n))
 
 
