@@ -316,7 +316,10 @@ def test_an_example_is_what_the_command_prints(key: str, tmp_path: Path) -> None
 
 @pytest.mark.long
 def test_the_pictures_are_those_that_the_commands_draw(tmp_path: Path) -> None:
-    """On simulated systems, by a seed: `bench/pictures .venv/bin/leadline docs/how-it-works`."""
+    """On simulated systems, by a seed: `bench/pictures .venv/bin/leadline docs/how-it-works`.
+
+    The last digits of a model's arithmetic are the processor's.
+    """
     done = subprocess.run(
         [str(ROOT / "bench/pictures"), LEADLINE, str(tmp_path)],
         cwd=ROOT,
@@ -329,4 +332,8 @@ def test_the_pictures_are_those_that_the_commands_draw(tmp_path: Path) -> None:
     names = {path.name for path in kept.iterdir()}
     assert names == {path.name for path in tmp_path.iterdir()}
     for name in names:
-        assert (tmp_path / name).read_bytes() == (kept / name).read_bytes(), name
+        drawn, told = (
+            re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.6g}", path.read_text("utf-8"))
+            for path in (tmp_path / name, kept / name)
+        )
+        assert drawn == told, name
