@@ -10,7 +10,7 @@ import pytest
 from leadline.record import PROCESSES_MAX, Plan
 from leadline.studies.memory import advised_cache_limit, choose_cache_limit
 from leadline.studies.survey.explain import region_names
-from leadline.studies.survey.plan import PlanRefused, make_plan
+from leadline.studies.survey.plan import PlanRefused, curve_shares, make_plan
 
 MIB, GIB = 2**20, 2**30
 ASKED = {
@@ -30,6 +30,28 @@ def planned(**changes: object) -> Plan:
 
 def stages(plan: Plan) -> dict[str, int]:
     return {stage.name: stage.points for stage in plan.stages}
+
+
+def test_the_papers_own_curves() -> None:
+    """CP94 footnote 6: 20 points over unique_bytes, 10 on six curves, 2 on two; 12 scout."""
+    found = planned(curves="paper", learn_frac=0.4)
+    assert stages(found) == {
+        "scout": 12,
+        "ends": 4,
+        "unique_bytes": 16,
+        "families": 58,
+        "closing": 2,
+    }
+    assert curve_shares(58 // 2, "paper") == {
+        "focal": 1,
+        "size_mean": 9,
+        "read_frac": 9,
+        "seq_frac": 9,
+        "process_num": 1,
+    }
+    planned(budget_s=60.0)
+    with pytest.raises(PlanRefused, match="measuring 92 points"):
+        planned(budget_s=60.0, curves="paper")
 
 
 def test_a_small_budget_learns_what_an_application_needs() -> None:

@@ -35,8 +35,7 @@ class Scripted:
         at_once_bytes: float = math.inf,
     ) -> None:
         assert not needed, "the survey is for no application"
-        assert at_once_bytes == math.inf, "its memory is not capped"
-        assert memory_bytes is None, "the start knows of no memory"
+        self.at_once_bytes, self.memory_bytes = at_once_bytes, memory_bytes
         assert processors == BEGIN.facts.get("cpu_count")
         self.given = (plan, seed, recorded)
         self.readings = readings
@@ -135,3 +134,12 @@ def test_the_start_says_which_strategy_asks(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(strategy, "SeventyFiveStrategy", Other)
     assert isinstance(Surveyor(start(focal_mode="75%")).strategy, Other)
     assert not isinstance(Surveyor(BEGIN).strategy, Other)
+
+
+def test_points_that_learn_have_a_sixteenth_of_a_memory_cap_in_requests() -> None:
+    capped = msgspec.structs.replace(start(), cache_limit_bytes=64 * 2**20)
+    free, held = (Surveyor(each).strategy for each in (start(), capped))
+    assert isinstance(free, Scripted)
+    assert isinstance(held, Scripted)
+    assert (free.at_once_bytes, held.at_once_bytes) == (math.inf, 4 * 2**20)
+    assert (free.memory_bytes, held.memory_bytes) == (None, 64 * 2**20)

@@ -353,12 +353,17 @@ class _Asked:
 
     def __post_init__(self) -> None:
         self.costs = self.levels.costs([self._kind(use) for use in self.uses])
+        self.begins = [
+            at
+            for at, use in enumerate(self.uses)
+            if not use.write and (use.stream.begins_frac or 0.0) > 0
+        ]
         pages = [
             RequestKind(float(self.reuse.page_bytes), write=False, seq_frac=seq, at_once=own)
-            for own in map(at_once, (use.phase for use in self.uses))
+            for own in (at_once(self.uses[at].phase) for at in self.begins)
             for seq in (0.0, 1.0)
         ]
-        self.pages = self.levels.costs(pages)
+        self.pages = self.levels.costs(pages) if pages else []
 
     def _kind(self, use: Use) -> RequestKind:
         write = use.write and not self.waits
@@ -371,12 +376,10 @@ class _Asked:
         order; nothing reads it ahead. A file that is written is found when it is written back.
         """
         found = np.zeros((len(self.uses), 2))
-        pairs = zip(self.pages[::2], self.pages[1::2], strict=True)
-        for at, (use, (random, ordered)) in enumerate(zip(self.uses, pairs, strict=True)):
-            begins = 0.0 if use.write else use.requests * (use.stream.begins_frac or 0.0)
-            if begins > 0:
-                (apart, sd), (along, _) = random.at(misses[at]), ordered.at(misses[at])
-                found[at] = begins * max(0.0, apart - along), begins * sd
+        for at, random, ordered in zip(self.begins, self.pages[::2], self.pages[1::2], strict=True):
+            (apart, sd), (along, _) = random.at(misses[at]), ordered.at(misses[at])
+            begins = self.uses[at].requests * (self.uses[at].stream.begins_frac or 0.0)
+            found[at] = begins * max(0.0, apart - along), begins * sd
         return found[:, 0], found[:, 1]
 
     def summed(self) -> _Summed:

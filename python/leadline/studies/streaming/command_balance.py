@@ -244,7 +244,9 @@ def _balance_of(
 ) -> tuple[StreamBalance, str]:
     """Return a balance, and whose it is."""
     if ref.startswith(PREFIX):
-        return published_balance(ref, what_if), f"{ref}, as published"
+        return published_balance(
+            ref, what_if
+        ), f"{ref}, as published; its cycles per instruction are assumed"
     study = load_stream(own.read_store(), ref)
     return balance_of(study, what_if), format_study(STREAM.said, study.start)
 

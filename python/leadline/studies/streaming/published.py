@@ -31,6 +31,7 @@ from leadline.record.streaming import KERNELS, KernelName, Platform
 from leadline.stats.arithmetic import exactly
 from leadline.studies.streaming.answer import TWICE, sentences_about
 from leadline.studies.streaming.balance import Which, balance_from, scaling_from, what_ifs
+from leadline.studies.streaming.measured import NOT_HERE
 from leadline.studies.streaming.models import (
     Direction,
     Symbols,
@@ -40,7 +41,6 @@ from leadline.studies.streaming.models import (
 )
 
 PREFIX = "sim:"
-NOT_MEASURED = "not measurable here: the machine is the paper's"
 
 
 class _Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,6 +134,7 @@ def published_balance(ref: str, changes: Mapping[str, float] | None = None) -> S
             for one in what_ifs(balances, each)
         ),
         sentences=sentences_about(balances, scaling),
+        not_measurable={"cycles": " ".join(profile.meta.assumed)},
     )
 
 
@@ -204,7 +205,7 @@ class _Phase:
             modelled=total(self.terms[bus]),
             corrected=self.memory if bus == "memory" else None,
             measured=None,
-            tier=NOT_MEASURED,
+            tier=f"{NOT_HERE}the machine is the paper's",
             terms=self.terms[bus],
             corrections=self.corrections if bus == "memory" else (),
         )

@@ -132,6 +132,8 @@ def command(
         raise typer.BadParameter("a survey is for jobs or for an application: leave one out")
     if points == "paper" and focal != "middle":
         raise typer.BadParameter("--points paper has the focal points of --focal middle")
+    if points == "paper" and for_application:
+        raise typer.BadParameter("--points paper has no points to spare for --for: leave one out")
     chosen = Target.parse(target)
     own: Context = context.obj
     jobs = read_file(for_fio, tell=False) if for_fio else ()
