@@ -208,7 +208,7 @@ impl ByBpf<'_> {
                     self.members.settle();
                 }
                 self.members.count();
-                if !there() || (!always && self.watching.threads().is_empty()) {
+                if !there() || (!always && !anyone_left(&self.watching)) {
                     break;
                 }
             }
@@ -271,6 +271,12 @@ pub fn processes_of(threads: impl IntoIterator<Item = u32>) -> Vec<i32> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// Whether a watched thread lives. The kernel may skip a program, also the one that forgets a thread
+/// as it ends: what the map holds is not enough.
+fn anyone_left(watching: &Watching) -> bool {
+    watching.threads().into_iter().any(|thread| process_of(thread).is_some())
 }
 
 /// Watches a thread that was there a moment ago. One that ended before it was noted is told of by
@@ -447,8 +453,11 @@ mod tests {
             note(&watching, process.id()).unwrap();
         }
         assert_eq!(watching.threads(), [living.id()]);
+        assert!(anyone_left(&watching));
         living.kill().unwrap();
         living.wait().unwrap();
+        watching.watch(zombie.id()).unwrap(); // as if its end had been missed
+        assert!(!anyone_left(&watching));
         zombie.wait().unwrap();
     }
 }
