@@ -29,7 +29,8 @@ from leadline.record import Measurement, Workload, derive_seed
 from leadline.store import open_store
 from leadline.studies.comparison.document import named_questions
 from leadline.studies.comparison.ratio import paired_ratio
-from leadline.studies.comparison.run import MeasureOptions, Opened, measure_in_turns
+from leadline.studies.comparison.run import MeasureOptions, measure_in_turns
+from leadline.studies.diary import Opened
 from leadline.studies.survey.study import LEARN_FRAC
 from proving.comparison import (
     PAPER_MACHINES,

@@ -36,7 +36,7 @@ from leadline.servers.load_document import NonsensePrinted, measured_of, read_do
 from leadline.store import StoreError, open_store
 from leadline.store._database import encode
 from leadline.store._place import masked
-from leadline.studies.comparison.ratio import GateRefused, PriceRefused, parse_prices, parse_rule
+from leadline.studies.comparison.ratio import GateRefused, PriceRefused, parse_prices, parse_rules
 from leadline.studies.streaming.balance import WhatIfRefused, parse_changes
 from leadline.studies.workbench import pool as answers
 from leadline.studies.workbench.conversation import ExperimentRefused
@@ -311,9 +311,9 @@ def _prices(data: bytes) -> object:
 
 
 def _rule(data: bytes) -> object:
-    slower_frac = parse_rule(text_of(data))
-    assert 0 <= slower_frac < 1
-    return slower_frac
+    (rule,) = parse_rules([text_of(data)])
+    assert 0 <= rule.worse_frac < 1
+    return rule
 
 
 def _changes(data: bytes) -> object:

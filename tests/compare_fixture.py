@@ -53,7 +53,7 @@ def systems(
     return tuple(
         Named(name, _predictor(msgspec.json.encode(survey), model, extrapolate=extrapolate))
         for name, survey in zip(
-            name_systems([survey.start for survey in surveys]), surveys, strict=True
+            name_systems([[survey.start] for survey in surveys]), surveys, strict=True
         )
     )
 

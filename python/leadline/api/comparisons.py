@@ -37,7 +37,7 @@ def compare(
     model: str | None = None,
     extrapolate: bool = False,
     prices: Sequence[str] = (),
-    fail_if: str | None = None,
+    fail_if: str | Sequence[str] = (),
     measure: bool = False,
     passes: int = PASSES,
     seconds: str | float | None = None,
@@ -54,7 +54,8 @@ def compare(
         model: which predicts; the best without it.
         extrapolate: answer beyond the surveyed ranges, marked.
         prices: as `"A=1200 EUR"`, for MB/s per money.
-        fail_if: `slower=5%`: judge whether the second system is; `document.gate` tells.
+        fail_if: `slower=5%`, and measured also `p99=5%` or `cpu_per_io=5%`, one or several: judge
+            whether the second system is worse; `document.gate` tells.
         measure: measure now, interleaved; every target must be here.
         passes: with `measure`: readings of each system.
         seconds: with `measure`: of one reading, at most, as a number or as `"2s"`.
@@ -72,7 +73,7 @@ def compare(
         workloads=[workload_of(each) for each in workloads],
         named=named,
         prices=prices,
-        fail_if=fail_if,
+        fail_if=[fail_if] if isinstance(fail_if, str) else fail_if,
         measure=measure,
         passes=passes,
         seconds=maybe(seconds_of, seconds),

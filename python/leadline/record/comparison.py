@@ -33,6 +33,9 @@ class Contender(msgspec.Struct, frozen=True, kw_only=True):
     """As `a` and `b` have it: the system's name, with the survey's id where names repeat."""
     system: str
     survey_id: str
+    more_ids: tuple[str, ...] = ()
+    """Of its other studies, where it has several: what differs from one to the next is in the
+    intervals."""
     target: str
     started_at: str
     model: str
@@ -168,24 +171,48 @@ class AccessCurve(msgspec.Struct, frozen=True, kw_only=True):
     curve: Curve
 
 
+Metric = Literal["slower", "p99", "cpu_per_io"]
+"""What a gate is about: throughput, the 99th percentile of latency, processor time per request."""
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """How much worse the second system may be."""
+
+    metric: Metric
+    worse_frac: float
+    """0.05: slower by 5%, or a p99 that is 5% longer, is too much."""
+
+    @property
+    def better_min(self) -> float:
+        """Least that "better, new over old" may be: of throughput as it is, of a cost inverted."""
+        return 1 - self.worse_frac if self.metric == "slower" else 1 / (1 + self.worse_frac)
+
+
 class GateFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A workload that is slower than the gate allows, beyond doubt."""
+    """A workload for which the second system is worse than a rule allows, beyond doubt."""
 
     title: str | None
     workload: Workload
+    metric: Metric
     new_over_old: Interval
+    """Of the rule's metric: below 1 where throughput fails, above 1 where a cost does."""
+
+
+class GateUndecided(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload whose interval reaches beyond a rule's limit: worse would not have been told."""
+
+    title: str | None
+    workload: Workload
+    metric: Metric
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the second system may replace the first."""
 
-    slower_frac: float
-    """0.05: slower by 5% is too much."""
+    rules: tuple[Rule, ...]
     failed: bool
     failures: tuple[GateFailure, ...]
-    undecided: tuple[str, ...]
-    """Workloads whose intervals reach below the limit: a slowdown there would not have been told.
-    """
+    undecided: tuple[GateUndecided, ...]
 
 
 class SystemsComparison(msgspec.Struct, frozen=True, kw_only=True):

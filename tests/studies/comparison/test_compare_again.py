@@ -105,7 +105,7 @@ def test_the_surveys_cap_on_bytes_holds_for_measuring_too(hp: Named) -> None:
     ("options", "said"),
     [
         ({"output": Path("page.doc")}, "cannot write a comparison"),
-        ({"fail_if": "slower=5%"}, "two"),
+        ({"fail_if": ["slower=5%"]}, "two"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_before_the_store_is_opened(

@@ -218,6 +218,58 @@ def test_the_gate_fails_with_its_own_exit_code_and_only_on_what_is_slower(store:
     assert "gate passed" in better.stdout
 
 
+def test_several_surveys_of_a_system_put_what_differs_between_them_in_the_interval(
+    store: Path,
+) -> None:
+    words = ("hp-730-1,hp-730-2", "sparcstation-1plus", "--workload", INSIDE, "--json")
+    both = json.loads(leadline("compare", *words, store=store).stdout)
+    (pair,) = both["pairs"]
+    ones = [
+        json.loads(leadline("compare", name, *words[1:], store=store).stdout)["pairs"][0]
+        for name in ("hp-730-1", "hp-730-2")
+    ]
+    mean = math.sqrt(math.prod(each["ratio"]["value"] for each in ones))
+    assert pair["ratio"]["value"] == pytest.approx(mean)
+    assert len(both["contenders"][0]["more_ids"]) == 1
+    assert pair["a"] == "hp-730"
+    assert "several surveys" in " ".join(both["notes"])
+    measured = leadline("compare", *words[:2], "--measure", store=store)
+    assert measured.returncode == 2
+    assert "give one survey of each" in measured.stderr
+    twice = leadline("compare", "hp-730-1,hp-730-1", "sparcstation-1plus", store=store)
+    assert twice.returncode == 2
+    assert "given twice" in twice.stderr
+
+
+def test_a_gate_on_latency_takes_measurements_several_of_each_system(tmp_path: Path) -> None:
+    """One whose requests take 20% longer fails on p99; it is no gate of two surveys."""
+    system = ("read_overhead_us = 90.0", "read_mb_s = 500.0", "run_to_run_cv = 0.02")
+    plain = (ROOT / "python/leadline/profiles/two-level.toml").read_text()
+    slower = _replaced(plain, system, ("read_overhead_us = 108.0", "read_mb_s = 416.7", system[2]))
+    store = tmp_path / "store.sqlite"
+    for name, text in (("old", plain), ("new", slower)):
+        (tmp_path / f"{name}.toml").write_text(text)
+        for seed in (1, 2, 3, 4):
+            words = ("unique_bytes=16GiB", "size_mean=64KiB", "read_frac=1", "--seconds", "20s")
+            target = f"sim:{tmp_path / name}.toml"
+            leadline("measure", target, *words, "--seed", str(seed), store=store)
+    rows = json.loads(leadline("systems", "--json", store=store).stdout)
+    ids = [
+        [row["study_id"] for row in rows if f"/{name}." in row["target"]] for name in ("old", "new")
+    ]
+    sides = [",".join(side) for side in ids]
+    done = leadline("compare", *sides, "--fail-if", "p99=5%", "--json", store=store)
+    assert done.returncode == 4, done.stderr
+    (failure,) = json.loads(done.stdout)["gate"]["failures"]
+    assert failure["metric"] == "p99"
+    assert 1.1 < failure["new_over_old"]["value"] < 1.3
+    back = leadline("compare", *sides[::-1], "--fail-if", "p99=5%", store=store)
+    assert back.returncode == 0, back.stdout
+    lone = leadline("compare", ids[0][0], ids[1][0], "--fail-if", "p99=5%", store=store)
+    assert lone.returncode == 2
+    assert "OLD1,OLD2" in lone.stderr
+
+
 def test_two_surveys_of_one_system_cannot_be_told_apart_and_pass_the_gate(store: Path) -> None:
     done = leadline(
         "compare",

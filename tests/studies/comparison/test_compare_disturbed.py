@@ -12,7 +12,7 @@ import pytest
 import survey_fixture as made
 from compare_fixture import atlas, question, quicker, systems
 from leadline.record import Interval, Level, Survey
-from leadline.record.comparison import SystemsComparison
+from leadline.record.comparison import Rule, SystemsComparison
 from leadline.record.finding import Finding
 from leadline.record.survey import DriftStep
 from leadline.studies.comparison.contenders import Disturbance, disturbance_of, withheld
@@ -31,7 +31,7 @@ def compared(new_is: float, *disturbances: float) -> SystemsComparison:
         replace(system, disturbance=Disturbance(ln, (OTHERS,) if ln else ()))
         for system, ln in zip(pair, disturbances, strict=True)
     ]
-    return compare_systems(told, Terms([question()], slower_frac=0.05))
+    return compare_systems(told, Terms([question()], rules=(Rule("slower", 0.05),)))
 
 
 def test_a_difference_as_large_as_what_disturbed_a_survey_is_withheld() -> None:

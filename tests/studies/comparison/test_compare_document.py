@@ -11,7 +11,7 @@ import survey_fixture as made
 from compare_fixture import INSIDE, MIB, atlas, question, quicker, renamed, systems
 from leadline.models.predictor import NAMED, Predictor
 from leadline.record import Survey, Workload
-from leadline.record.comparison import Price, SystemsComparison
+from leadline.record.comparison import Price, Rule, SystemsComparison
 from leadline.record.finding import Finding, within
 from leadline.studies.comparison.contenders import Named
 from leadline.studies.comparison.document import (
@@ -112,7 +112,7 @@ def test_an_extrapolated_answer_is_marked_and_less_sure() -> None:
 
 
 def names_of(*surveys: Survey) -> tuple[str, ...]:
-    return name_systems([survey.start for survey in surveys])
+    return name_systems([[survey.start] for survey in surveys])
 
 
 def test_systems_of_one_name_are_told_apart_by_their_surveys() -> None:
@@ -152,17 +152,21 @@ def test_prices_turn_a_faster_system_into_a_worse_buy() -> None:
 
 
 def test_the_gate_judges_new_against_old() -> None:
-    old_slow = compare_systems(systems(atlas(), quicker()), Terms([question()], slower_frac=0.05))
+    old_slow = compare_systems(
+        systems(atlas(), quicker()), Terms([question()], rules=(Rule("slower", 0.05),))
+    )
     assert old_slow.gate is not None
     assert not old_slow.gate.failed
-    new_slow = compare_systems(systems(quicker(), atlas()), Terms([question()], slower_frac=0.05))
+    new_slow = compare_systems(
+        systems(quicker(), atlas()), Terms([question()], rules=(Rule("slower", 0.05),))
+    )
     assert new_slow.gate is not None
     assert new_slow.gate.failed
     assert new_slow.gate.failures[0].new_over_old.covers(0.5)
     with pytest.raises(GateRefused, match="exactly two"):
         compare_systems(
             systems(atlas(), quicker(), quicker(3.0, "cccc0003", "flash")),
-            Terms([question()], slower_frac=0.05),
+            Terms([question()], rules=(Rule("slower", 0.05),)),
         )
 
 
@@ -174,7 +178,7 @@ def readings(workload: Workload, **changes: Any) -> WorkloadReadings:
 
 
 def measured(found: WorkloadReadings) -> SystemsComparison:
-    terms = Terms([question()], measured={INSIDE: found}, slower_frac=0.05)
+    terms = Terms([question()], measured={INSIDE: found}, rules=(Rule("slower", 0.05),))
     return compare_systems(systems(atlas(), quicker()), terms)
 
 
@@ -201,7 +205,8 @@ def test_a_reading_that_is_not_admissible_decides_nothing_but_is_shown() -> None
 
 def test_a_document_survives_json() -> None:
     document = compare_systems(
-        systems(atlas(), quicker()), Terms([question()], {"atlas": Price(5.0, None)}, 0.05)
+        systems(atlas(), quicker()),
+        Terms([question()], {"atlas": Price(5.0, None)}, (Rule("slower", 0.05),)),
     )
     text = msgspec.json.encode(document)
     assert msgspec.json.decode(text, type=SystemsComparison) == document

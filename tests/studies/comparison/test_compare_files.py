@@ -13,7 +13,7 @@ from golden_cases import HERE
 
 from command import leadline
 from compare_fixture import atlas, question, quicker, systems
-from leadline.record.comparison import Gate, GateFailure, SystemsComparison
+from leadline.record.comparison import Gate, GateFailure, GateUndecided, Rule, SystemsComparison
 from leadline.studies.comparison.document import Terms, compare_systems
 from leadline.studies.comparison.text import junit_xml, markdown
 
@@ -28,9 +28,12 @@ def gated(found: SystemsComparison, *, fails: int) -> SystemsComparison:
     """The document with a gate that this workload fails, and is inconclusive on the next."""
     pair, next_pair = found.pairs[fails], found.pairs[fails + 1]
     assert pair.ratio is not None
-    failure = GateFailure(title=pair.title, workload=pair.workload, new_over_old=pair.ratio)
+    failure = GateFailure(
+        title=pair.title, workload=pair.workload, metric="slower", new_over_old=pair.ratio
+    )
+    unsure = GateUndecided(title=next_pair.title, workload=next_pair.workload, metric="slower")
     gate = Gate(
-        slower_frac=0.05, failed=True, failures=(failure,), undecided=(next_pair.title or "",)
+        rules=(Rule("slower", 0.05),), failed=True, failures=(failure,), undecided=(unsure,)
     )
     return msgspec.structs.replace(found, gate=gate)
 

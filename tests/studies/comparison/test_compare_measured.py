@@ -11,7 +11,8 @@ from leadline.engine import Limits, Target, open_engine
 from leadline.record import Measurement, Workload
 from leadline.store import Store, open_store
 from leadline.studies.comparison.ratio import paired_ratio
-from leadline.studies.comparison.run import STAGE, MeasureOptions, Opened, measure_in_turns
+from leadline.studies.comparison.run import STAGE, MeasureOptions, measure_in_turns
+from leadline.studies.diary import Opened
 from proving.comparison import true_mb_s
 
 LIMITS = Limits(

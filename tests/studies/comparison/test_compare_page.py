@@ -15,7 +15,7 @@ import survey_fixture as made
 from compare_fixture import INSIDE, atlas, layers, question, quicker, renamed, rows, systems
 from leadline.charts.images import ReportError
 from leadline.record import Interval, Status, Workload
-from leadline.record.comparison import CommonCurve, CommonPoint, Price, SystemsComparison
+from leadline.record.comparison import CommonCurve, CommonPoint, Price, Rule, SystemsComparison
 from leadline.record.finding import Finding
 from leadline.studies.comparison.charts import comparison_charts, missing_charts
 from leadline.studies.comparison.contenders import common_rates
@@ -49,7 +49,7 @@ DRIFTED = Finding.of("drift", slower_frac=0.2, low_frac=-0.3, high_frac=-0.1)
 
 @functools.cache
 def _compared() -> SystemsComparison:
-    asked = Terms(QUESTIONS, PRICES, slower_frac=0.05)
+    asked = Terms(QUESTIONS, PRICES, rules=(Rule("slower", 0.05),))
     return compare_systems(systems(atlas(), quicker(4.0), model="product"), asked)
 
 

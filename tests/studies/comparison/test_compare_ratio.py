@@ -13,7 +13,8 @@ from leadline.studies.comparison.ratio import (
     LogRatio,
     holm,
     paired_ratio,
-    predicted_ratio,
+    predicted,
+    studies_ratio,
     verdict_of,
 )
 
@@ -36,7 +37,7 @@ def prediction(mb_s: float, ln_sd: float, df: float, n: int = 84) -> Prediction:
 
 
 def ratio_of(a: Prediction, b: Prediction) -> LogRatio:
-    ratio = predicted_ratio(a, b)
+    ratio = studies_ratio(predicted([a]), predicted([b]))
     assert ratio is not None
     return ratio
 
@@ -63,6 +64,28 @@ def test_the_interval_of_a_predicted_ratio_holds_the_truth_in_95_percent(
     assert 0.93 <= np.mean(held) <= 0.965
 
 
+@pytest.mark.parametrize(("surveys_a", "surveys_b"), [(3, 3), (3, 2), (5, 1)])
+def test_several_surveys_hold_the_truth_although_each_boot_differs(
+    surveys_a: int, surveys_b: int
+) -> None:
+    """Boots differ by 6%, of which a survey that is sure of itself to 1.5% knows nothing."""
+    rng = np.random.default_rng(41)
+
+    def surveyed(truth: float) -> Prediction:
+        return estimated(rng, truth * math.exp(0.06 * rng.standard_normal()), 0.015, 12)
+
+    several, alone = [], []
+    for _ in range(1500):
+        a = [surveyed(30.0) for _ in range(surveys_a)]
+        b = [surveyed(10.0) for _ in range(surveys_b)]
+        ratio = studies_ratio(predicted(a), predicted(b))
+        assert ratio is not None
+        several.append(ratio.interval().covers(3.0))
+        alone.append(ratio_of(a[0], b[0]).interval().covers(3.0))
+    assert np.mean(alone) < 0.6
+    assert 0.92 <= np.mean(several) <= 0.985
+
+
 def test_the_less_known_side_decides_the_degrees_of_freedom() -> None:
     equal = ratio_of(prediction(10, 0.05, 8), prediction(10, 0.05, 8))
     assert equal.df == pytest.approx(16)
@@ -84,9 +107,12 @@ def test_the_interval_and_the_p_value_agree() -> None:
 
 def test_without_a_spread_there_is_no_ratio() -> None:
     good = prediction(10, 0.05, 8)
-    assert predicted_ratio(good, prediction(10, 0.0, 8)) is None
-    assert predicted_ratio(good, prediction(10, math.nan, 8)) is None
-    assert predicted_ratio(prediction(10, 0.05, 8), prediction(0.0, 0.05, 8)) is None
+    for one, other in (
+        (good, prediction(10, 0.0, 8)),
+        (good, prediction(10, math.nan, 8)),
+        (good, prediction(0.0, 0.05, 8)),
+    ):
+        assert studies_ratio(predicted([one]), predicted([other])) is None
 
 
 def test_what_is_not_a_number_shows_nothing() -> None:

@@ -14,6 +14,7 @@ from leadline.record.comparison import SystemsComparison
 from leadline.record.files import FILES
 from leadline.record.measurement import MEASUREMENT
 from leadline.store import Store
+from leadline.studies.comparison.document import ComparisonRefused
 from leadline.studies.comparison.ratio import GateRefused
 from leadline.studies.comparison.run import (
     PASSES,
@@ -21,9 +22,10 @@ from leadline.studies.comparison.run import (
     compare_stored,
     named_systems,
     require_sense,
+    studies_of,
 )
 from leadline.studies.comparison.stored import compare_measured, kind_of
-from leadline.studies.comparison.text import junit_xml, markdown, render_comparison
+from leadline.studies.comparison.text import format_rules, junit_xml, markdown, render_comparison
 from leadline.studies.measurement.command import read_workload
 from leadline.terminal.bundles import imported
 from leadline.terminal.context import Context
@@ -45,7 +47,12 @@ EXIT_GATE = 4
 """The gate of --fail-if failed: the new system is slower, beyond doubt."""
 
 _Surveys = Annotated[
-    list[str], study_argument("S1 S2 …", "Surveys' ids or the first letters of them, or systems.")
+    list[str],
+    study_argument(
+        "S1 S2 …",
+        "Surveys' ids or the first letters of them, or systems; of one system several, with commas "
+        "between: what differs from one to the next is in the interval then.",
+    ),
 ]
 _Named = Annotated[
     bool, typer.Option("--named", help="On the five named workloads of CP94 Fig. 16.")
@@ -95,10 +102,11 @@ def _path(*names: str, said: str) -> Any:
 
 
 _FailIf = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="slower=5%",
-        help="End with exit code 4 when the second system is shown to be slower by more.",
+        help="End with exit code 4 when the second system is shown to be slower by more. Measured, "
+        "also p99=5% (latency) and cpu_per_io=5%; may be given several times.",
     ),
 ]
 
@@ -171,7 +179,7 @@ def command(
 
     Example: leadline compare old new --fail-if slower=5%
     """
-    surveys = [imported(context.obj, each) for each in surveys]
+    surveys = [_imported(context.obj, each) for each in surveys]
     if application is not None:
         _require_alone(workload, price, fail_if, *files, named=named, measure=measure)
         _by_application(
@@ -187,7 +195,7 @@ def command(
         workloads=[read_workload(text) for text in workload or ()],
         named=named,
         prices=price or (),
-        fail_if=fail_if,
+        fail_if=fail_if or (),
         measure=measure,
         passes=passes,
         seconds=seconds,
@@ -197,20 +205,30 @@ def command(
         from leadline.studies.comparison.page import require_format  # noqa: PLC0415 - it loads Altair
 
         require_format(files.output)
-    if files.junit is not None and fail_if is None:
+    if files.junit is not None and not fail_if:
         raise GateRefused("--junit tells of a gate: add --fail-if slower=5%, or leave it out")
     require_sense(asked, len(surveys))
     own: Context = context.obj
     store = own.open_store() if measure else own.read_store()
-    kind = kind_of(store, surveys[0])
+    kind = kind_of(store, studies_of(surveys[0])[0])
     if kind in (MEASUREMENT, FILES):
         _require_alone(workload, price, named=named, measure=measure)
-        document = compare_measured(store, surveys, kind, fail_if)
+        document = compare_measured(store, surveys, kind, fail_if or ())
         _answer(document, files, undecided_exit, json=json)
         return
     systems = named_systems(store, surveys, model=model, extrapolate=extrapolate)
     document = compare_stored(store, systems, asked, Teller(lambda *_: None))
     _answer(document, files, undecided_exit, json=json)
+
+
+def _imported(own: Context, side: str) -> str:
+    """Import what of a side is a bundle; a bundle's name may have commas in it."""
+    if Path(side).is_file():
+        return imported(own, side)
+    refs = studies_of(side)
+    if not refs:
+        raise ComparisonRefused(f"{side!r} names no survey; leadline systems lists them")
+    return ",".join(imported(own, each) for each in refs)
 
 
 def _require_alone(*others: object, named: bool, measure: bool) -> None:
@@ -253,7 +271,7 @@ def _answer(document: SystemsComparison, files: Files, undecided_exit: int, *, j
     if files.markdown is not None:
         _write(files.markdown, markdown(document).encode())
     if document.gate is not None and document.gate.failed:
-        talk(f"slower by more than {100 * document.gate.slower_frac:g}%: exit code {EXIT_GATE}")
+        talk(f"{format_rules(document.gate.rules)}: exit code {EXIT_GATE}")
         raise typer.Exit(EXIT_GATE)
     if document.gate is not None and document.gate.undecided:
         raise typer.Exit(undecided_exit)

@@ -69,6 +69,14 @@ def withheld(ratio: LogRatio, unknown_ln: float) -> bool:
     return 0 < shown <= unknown_ln
 
 
+def joined(disturbances: Sequence[Disturbance]) -> Disturbance:
+    """Return what disturbed the surveys of one side: between several it is in the interval."""
+    if len(disturbances) == 1:
+        return disturbances[0]
+    found = dict.fromkeys(finding for each in disturbances for finding in each.findings)
+    return Disturbance(0.0, tuple(found))
+
+
 def _moved_frac(survey: Survey) -> float:
     if survey.drift_step is not None:
         return survey.drift_step.change_frac.value
@@ -130,6 +138,13 @@ class Named:
     cache: KnownCache | None = None
     """What is known of its page cache, beyond the boundaries of its survey."""
     disturbance: Disturbance = NOTHING
+    more: tuple[Predictor, ...] = ()
+    """Of its other surveys: they are in its ratios; charts show the first one."""
+
+    @property
+    def predictors(self) -> tuple[Predictor, ...]:
+        """Of all its surveys."""
+        return (self.predictor, *self.more)
 
 
 def common_size(systems: Sequence[Named]) -> int | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,14 +22,16 @@ from leadline.record.comparison import (
     ComparedWorkload,
     Contender,
     Gate,
+    Metric,
     OwnCurve,
     Price,
+    Rule,
     SystemsComparison,
 )
 from leadline.record.finding import Finding, Severity, within
 from leadline.record.study import StudyStart
 from leadline.record.wording import join_words
-from leadline.stats import runs_interval
+from leadline.stats import OwnError, runs_interval
 from leadline.studies.comparison.contenders import (
     COMMON_SIZE_BYTES,
     Named,
@@ -50,8 +52,10 @@ from leadline.studies.comparison.ratio import (
     paired_ratio,
     per_price,
     per_price_ratio,
-    predicted_ratio,
+    predicted,
+    studies_ratio,
     verdict_of,
+    welch_df,
 )
 from leadline.units import format_bytes
 
@@ -79,6 +83,8 @@ class WorkloadReadings:
     """Of each system, in the order of the passes."""
     findings: tuple[Finding, ...]
     """Why a system cannot take the workload and has no readings, or why they decide nothing."""
+    costs: Mapping[Metric, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
+    """What else a gate may be about, in us, as `mb_s`."""
 
 
 @dataclass(frozen=True)
@@ -87,21 +93,24 @@ class Terms:
 
     questions: Sequence[Question]
     prices: Mapping[str, Price] = field(default_factory=dict)
-    slower_frac: float | None = None
-    """The gate's rule; None without a gate."""
+    rules: Sequence[Rule] = ()
+    """The gate's; none without a gate."""
     measured: Mapping[Workload, WorkloadReadings] | None = None
     """Readings of every question, when measured; None predicts."""
 
 
-def name_systems(starts: Sequence[StudyStart]) -> tuple[str, ...]:
+def name_systems(sides: Sequence[Sequence[StudyStart]]) -> tuple[str, ...]:
     """Return the names that tell the systems apart: with the study's id where names repeat.
 
+    Args:
+        sides: of each system its studies, of which the first names it.
+
     Raises:
-        ComparisonRefused: fewer than two studies, or one of them twice.
+        ComparisonRefused: fewer than two systems, or a study twice.
 
     """
-    ids = [start.study_id for start in starts]
-    if len(ids) < 2:
+    ids = [start.study_id for side in sides for start in side]
+    if len(sides) < 2:
         raise ComparisonRefused(
             "comparing takes two or more surveys: leadline compare S1 S2; "
             "leadline systems lists them"
@@ -112,10 +121,10 @@ def name_systems(starts: Sequence[StudyStart]) -> tuple[str, ...]:
                 f"{study_id[:8]} is given twice. A system's name means its newest study; "
                 "name an older one by its id: leadline systems lists them"
             )
-    systems = [start.system for start in starts]
+    systems = [side[0].system for side in sides]
     return tuple(
-        system if systems.count(system) == 1 else f"{system} ({study_id[:8]})"
-        for system, study_id in zip(systems, ids, strict=True)
+        name if systems.count(name) == 1 else f"{name} ({side[0].study_id[:8]})"
+        for name, side in zip(systems, sides, strict=True)
     )
 
 
@@ -153,17 +162,17 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
     """
     if not terms.questions:
         raise ComparisonRefused("no workload to compare on; give --workload or --named")
-    if terms.slower_frac is not None and len(systems) != 2:
+    if terms.rules and len(systems) != 2:
         raise GateRefused(NOT_TWO)
     pairs = [pair for a, b in combinations(systems, 2) for pair in _on_questions(a, b, terms)]
-    if not any(pair.ratio is not None for pair, _ in pairs):
-        reasons = list(dict.fromkeys(str(each) for pair, _ in pairs for each in pair.withheld))
+    if not any(pair.shown.ratio is not None for pair in pairs):
+        reasons = list(dict.fromkeys(str(each) for pair in pairs for each in pair.shown.withheld))
         raise ComparisonRefused("no workload can be compared: " + "; ".join(reasons[:3]))
     surveys = [system.predictor.survey for system in systems]
     size = common_size(systems)
     return answered(
         pairs,
-        terms.slower_frac,
+        terms.rules,
         contenders=tuple(_contender(system, terms) for system in systems),
         differing_facts=differing_facts([survey.start for survey in surveys]),
         common_size_bytes=size,
@@ -178,10 +187,17 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
     )
 
 
-Pair = tuple[ComparedWorkload, LogRatio | None]
+class Pair(NamedTuple):
+    """One workload on two systems, and what decides it."""
+
+    shown: ComparedWorkload
+    ratio: LogRatio | None
+    """Of throughput, A over B."""
+    costs: Mapping[Metric, LogRatio | None] = {}
+    """Of what else a gate may be about."""
 
 
-def answered(pairs: Sequence[Pair], slower_frac: float | None, **more: Any) -> SystemsComparison:
+def answered(pairs: Sequence[Pair], rules: Sequence[Rule], **more: Any) -> SystemsComparison:
     """Judge all pairs together, and the gate by them."""
     judged = with_verdicts(pairs)
     decidable = sum(pair.ratio is not None for pair in judged)
@@ -189,7 +205,7 @@ def answered(pairs: Sequence[Pair], slower_frac: float | None, **more: Any) -> S
         pairs=judged,
         verdicts=decidable,
         expected_by_chance=ALPHA * decidable,
-        gate=gate_of(pairs, slower_frac),
+        gate=_gate_of(pairs, rules) if rules else None,
         **more,
     )
 
@@ -201,11 +217,14 @@ def _contender(system: Named, terms: Terms) -> Contender:
         name=system.name,
         system=start.system,
         survey_id=start.study_id,
+        more_ids=tuple(each.survey.start.study_id for each in system.more),
         target=start.target,
         started_at=start.started_at,
         model=system.predictor.model.name,
         price=terms.prices.get(system.name),
-        findings=_survey_findings(survey),
+        findings=tuple(
+            dict.fromkeys(f for each in system.predictors for f in _survey_findings(each.survey))
+        ),
     )
 
 
@@ -221,48 +240,54 @@ def _on_questions(a: Named, b: Named, terms: Terms) -> list[Pair]:
     found = []
     for question in terms.questions:
         if terms.measured is None:
-            pair, ratio = _predicted(a, b, question)
+            pair = _predicted(a, b, question)
         else:
-            pair, ratio = _measured(a, b, question, terms.measured[question.workload])
+            pair = _measured(a, b, question, terms.measured[question.workload])
         prices = terms.prices.get(a.name), terms.prices.get(b.name)
-        found.append(
-            (
-                msgspec.structs.replace(
-                    pair,
-                    a_mb_s_per_price=per_price(pair.a_mb_s, prices[0]),
-                    b_mb_s_per_price=per_price(pair.b_mb_s, prices[1]),
-                    per_price_ratio=per_price_ratio(pair.ratio, *prices),
-                ),
-                ratio,
-            )
+        shown = msgspec.structs.replace(
+            pair.shown,
+            a_mb_s_per_price=per_price(pair.shown.a_mb_s, prices[0]),
+            b_mb_s_per_price=per_price(pair.shown.b_mb_s, prices[1]),
+            per_price_ratio=per_price_ratio(pair.shown.ratio, *prices),
         )
+        found.append(pair._replace(shown=shown))
     return found
 
 
 def _predicted(a: Named, b: Named, question: Question) -> Pair:
-    sides: dict[str, Prediction] = {}
+    sides: dict[str, list[Prediction]] = {}
     findings: list[Finding] = []
     for system in (a, b):
         try:
-            side = sides[system.name] = system.predictor.predict(question.workload)
-            about = (*system.disturbance.findings, *side.findings)
+            side = [each.predict(question.workload) for each in system.predictors]
+            about = (*system.disturbance.findings, *(f for each in side for f in each.findings))
+            sides[system.name] = side
         except PredictionRefused as refusal:
             about = (Finding.of("not_comparable", why=str(refusal)),)
-        findings += within(system.name, about)
-    ratio = predicted_ratio(*sides.values()) if len(sides) == 2 else None
+        findings += within(system.name, dict.fromkeys(about))
+    told = [predicted(side) for side in sides.values()]
+    ratio = studies_ratio(*told) if len(told) == 2 else None
     if len(sides) == 2 and ratio is None:
         findings.append(Finding.of("no_spread"))
     if ratio is not None and withheld(ratio, a.disturbance.ln + b.disturbance.ln):
         findings.append(Finding.of("verdict_withheld"))
-    rates = [sides[each.name].throughput_mb_s if each.name in sides else None for each in (a, b)]
-    return compared((a.name, b.name), question, rates, ratio, findings), ratio
+    rates = [_rate_of(sides[each.name]) if each.name in sides else None for each in (a, b)]
+    return Pair(compared((a.name, b.name), question, rates, ratio, findings), ratio)
+
+
+def _rate_of(side: Sequence[Prediction]) -> Interval:
+    """Return what a system's surveys predict together."""
+    if len(side) == 1:
+        return side[0].throughput_mb_s
+    own = [OwnError(each.ln_sd, each.df) for each in side]
+    return runs_interval([each.throughput_mb_s.value for each in side], own)
 
 
 def _measured(a: Named, b: Named, question: Question, readings: WorkloadReadings) -> Pair:
     findings = [each for each in readings.findings if each.where in {a.name, b.name}]
     if not {a.name, b.name} <= readings.mb_s.keys():
         pair = compared((a.name, b.name), question, [None, None], None, findings)
-        return msgspec.structs.replace(pair, source="measured"), None
+        return Pair(msgspec.structs.replace(pair, source="measured"), None)
     sides = (readings.mb_s[a.name], readings.mb_s[b.name])
     passes = tuple(zip(*sides, strict=True))
     ratio = paired_ratio(passes)
@@ -270,7 +295,11 @@ def _measured(a: Named, b: Named, question: Question, readings: WorkloadReadings
         findings.append(Finding.of("too_few_passes"))
     rates = [runs_interval(side) for side in sides]
     pair = compared((a.name, b.name), question, rates, ratio, findings)
-    return msgspec.structs.replace(pair, source="measured", readings=passes), ratio
+    costs = {
+        metric: paired_ratio(list(zip(told[a.name], told[b.name], strict=True)))
+        for metric, told in readings.costs.items()
+    }
+    return Pair(msgspec.structs.replace(pair, source="measured", readings=passes), ratio, costs)
 
 
 def compared(
@@ -302,9 +331,9 @@ def compared(
 
 def with_verdicts(pairs: Sequence[Pair]) -> tuple[ComparedWorkload, ...]:
     """Give each pair the verdict that answers for all of them together."""
-    adjusted = iter(holm([ratio.p_value() for _, ratio in pairs if ratio is not None]))
+    adjusted = iter(holm([each.ratio.p_value() for each in pairs if each.ratio is not None]))
     found = []
-    for pair, ratio in pairs:
+    for pair, ratio, _ in pairs:
         if ratio is None:
             found.append(pair)
             continue
@@ -313,19 +342,23 @@ def with_verdicts(pairs: Sequence[Pair]) -> tuple[ComparedWorkload, ...]:
     return tuple(found)
 
 
-def gate_of(pairs: Sequence[Pair], slower_frac: float | None) -> Gate | None:
-    """Judge the second system against the first; None without a rule."""
-    if slower_frac is None:
-        return None
+def _gate_of(pairs: Sequence[Pair], rules: Sequence[Rule]) -> Gate:
+    """Judge the second system against the first."""
     judged = [
-        Judged(pair.title, pair.workload, ratio, admissible=not pair.withheld)
-        for pair, ratio in pairs
+        Judged(shown.title, shown.workload, ratio, costs, admissible=not shown.withheld)
+        for shown, ratio, costs in pairs
     ]
-    return judge(slower_frac, judged)
+    return judge(rules, judged)
 
 
 def _notes(systems: Sequence[Named], terms: Terms, size: int | None) -> tuple[str, ...]:
     notes = []
+    several = [system.name for system in systems if system.more]
+    if several:
+        notes.append(
+            f"Of {join_words(several)} several surveys: what differs between them is in the "
+            "intervals, and charts show the first."
+        )
     if terms.measured is None:
         notes.append(
             "Ratios are predicted from the surveys; --measure measures them now, --extrapolate "
@@ -393,7 +426,7 @@ def compare_application(
 
 def _ratio(a: ApplicationPrediction, b: ApplicationPrediction) -> LogRatio:
     variances = (max(a.own_ln_sd, 1e-9) ** 2, max(b.own_ln_sd, 1e-9) ** 2)
-    df = sum(variances) ** 2 / (variances[0] ** 2 / a.df + variances[1] ** 2 / b.df)
+    df = welch_df(variances, (a.df, b.df))
     mean = math.log(b.io_s.value / a.io_s.value)
     return LogRatio(mean, math.sqrt(sum(variances)), df, a.io_s.n + b.io_s.n)
 

@@ -10,15 +10,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from leadline.errors import LeadlineError
-from leadline.record import Interval, Prediction, Workload
-from leadline.record.comparison import Gate, GateFailure, Price, Verdict
-from leadline.record.wording import format_workload
+from leadline.record import EngineResult, Interval, Prediction, Workload
+from leadline.record.comparison import (
+    Gate,
+    GateFailure,
+    GateUndecided,
+    Metric,
+    Price,
+    Rule,
+    Verdict,
+)
 from leadline.stats import pooled_noise
 from leadline.stats.intervals import CONFIDENCE, student_cdf, student_t
 
@@ -60,20 +68,57 @@ class LogRatio:
         return LogRatio(-self.mean, self.sd, self.df, self.n)
 
 
-def predicted_ratio(a: Prediction, b: Prediction) -> LogRatio | None:
-    """Return A over B of two independent surveys; None when a side has no spread to go by."""
-    rates = (a.throughput_mb_s.value, b.throughput_mb_s.value)
-    spreads = (a.ln_sd, b.ln_sd)
-    if not all(math.isfinite(x) and x > 0 for x in (*rates, *spreads, a.df, b.df)):
+class Told(NamedTuple):
+    """What one study says of a system."""
+
+    value: float
+    ln_sd: float
+    """As it knows itself: of the logarithm."""
+    df: float
+    n: int = 1
+
+
+def studies_ratio(a: Sequence[Told], b: Sequence[Told]) -> LogRatio | None:
+    """Return A over B of independent studies; None when one has no spread to go by.
+
+    Of several studies a side the spread between them, which holds what differs from boot to boot,
+    takes the place of each study's own wherever it is the larger. No prior shrinks it: how much
+    boots of a system differ nobody knows beforehand.
+    """
+    if not a or not b:
         return None
-    variances = [sd**2 for sd in spreads]
-    df = sum(variances) ** 2 / (variances[0] ** 2 / a.df + variances[1] ** 2 / b.df)
+    if not all(math.isfinite(x) and x > 0 for each in (*a, *b) for x in each[:3]):
+        return None
+    logs = [np.log([each.value for each in side]) for side in (a, b)]
+    between_df = len(a) + len(b) - 2
+    squares = sum(float(((side - side.mean()) ** 2).sum()) for side in logs)
+    variances, dfs = list[float](), list[float]()
+    for side in (a, b):
+        own = sum(each.ln_sd**2 for each in side) / len(side)
+        larger = between_df > 0 and squares / between_df > own
+        variances.append((squares / between_df if larger else own) / len(side))
+        dfs.append(between_df if larger else min(each.df for each in side))
     return LogRatio(
-        mean=math.log(rates[0] / rates[1]),
+        mean=float(logs[0].mean() - logs[1].mean()),
         sd=math.sqrt(sum(variances)),
-        df=df,
-        n=a.throughput_mb_s.n + b.throughput_mb_s.n,
+        df=welch_df(variances, dfs) if between_df == 0 else min(dfs),
+        n=sum(each.n for each in (*a, *b)),
     )
+
+
+def predicted(side: Sequence[Prediction]) -> list[Told]:
+    """Return what predictions of surveys of one system say."""
+    rates = [each.throughput_mb_s for each in side]
+    return [
+        Told(rate.value, each.ln_sd, each.df, rate.n)
+        for rate, each in zip(rates, side, strict=True)
+    ]
+
+
+def welch_df(variances: Sequence[float], dfs: Sequence[float]) -> float:
+    """Degrees of freedom of a sum of means (Welch 1947, Satterthwaite 1946)."""
+    parts = zip(variances, dfs, strict=True)
+    return sum(variances) ** 2 / sum(variance**2 / df for variance, df in parts)
 
 
 def paired_ratio(readings: Sequence[tuple[float, float]]) -> LogRatio | None:
@@ -197,11 +242,11 @@ def _scaled(number: Interval, factor: float) -> Interval:
 
 # May the new system replace the old one? A gate for CI that fails only on what is shown.
 #
-# A workload fails when the ratio new over old is shown to lie below the limit: by itself, when its
-# 95% interval ends below it; of several workloads, when Holm's procedure over all of them says so,
-# so that a gate over many workloads fails on equally fast systems in at most 5% of its runs.
+# A workload fails a rule when "better, new over old" is shown to lie below the rule's limit: by
+# itself, when its 95% interval ends below it; of several, when Holm's procedure over all workloads
+# and rules says so, so that a gate over many fails on equal systems in at most 5% of its runs.
 
-_RULE = re.compile(r"\s*slower\s*=\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*\Z")
+_RULE = re.compile(r"\s*(slower|p99|cpu_per_io)\s*=\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*\Z")
 
 
 NOT_TWO = "--fail-if judges a new system against an old one: give exactly two, OLD then NEW"
@@ -215,51 +260,89 @@ class GateRefused(LeadlineError):
 
 @dataclass(frozen=True)
 class Judged:
-    """One workload under the gate: old over new; None when there is no ratio."""
+    """One workload under the gate: ratios old over new, None where there is none."""
 
     title: str | None
     workload: Workload
     old_over_new: LogRatio | None
+    """Of throughput."""
+    costs: Mapping[Metric, LogRatio | None] = field(default_factory=dict)
     admissible: bool = True
     """Whether its readings may decide anything."""
 
+    def better(self, metric: Metric) -> LogRatio | None:
+        """Return how much better the new one is: its throughput, or the old one's cost, is over."""
+        if not self.admissible:
+            return None
+        if metric != "slower":
+            return self.costs.get(metric)
+        return None if self.old_over_new is None else self.old_over_new.inverse()
 
-def parse_rule(text: str) -> float:
-    """Read `slower=5%` as 0.05.
+
+COSTS: tuple[Metric, ...] = ("p99", "cpu_per_io")
+"""Metrics of which more is worse."""
+
+
+def require_throughput(rules: Sequence[Rule], why: str) -> None:
+    """Refuse rules about what is not known.
+
+    Raises:
+        GateRefused: one is not about throughput.
+
+    """
+    for rule in rules:
+        if rule.metric in COSTS:
+            raise GateRefused(
+                f"--fail-if {rule.metric} cannot be told: {why}, or compare measurements, several "
+                "of each system: leadline compare OLD1,OLD2 NEW1,NEW2"
+            )
+
+
+def cost_of(result: EngineResult, metric: Metric) -> float:
+    """Return what a run says of a metric other than throughput: us; NaN where it says nothing."""
+    if metric == "p99":
+        return result.latency_us.p99
+    used = result.cpu_user + result.cpu_system
+    return 1e6 * used / result.iops.value if result.iops.value > 0 else math.nan
+
+
+def parse_rules(texts: Sequence[str]) -> tuple[Rule, ...]:
+    """Read `slower=5%`, `p99=10%`, `cpu_per_io=5%`, each at most once.
 
     Raises:
         GateRefused: anything else.
 
     """
-    match = _RULE.match(text)
-    if match is None or not 0 <= float(match[1]) < 100:
-        raise GateRefused(
-            f"--fail-if {text!r} is not a rule this gate knows; write --fail-if slower=5% "
-            "(from 0 to less than 100%)"
-        )
-    return float(match[1]) / 100
-
-
-def judge(slower_frac: float, judged: Sequence[Judged]) -> Gate:
-    """Apply the rule to every workload. What cannot be told never fails."""
-    limit = 1 - slower_frac
-    ratios = [
-        item.old_over_new.inverse() if item.old_over_new is not None and item.admissible else None
-        for item in judged
-    ]
-    adjusted = iter(holm([r.p_value_below(limit) for r in ratios if r is not None]))
-    failures, undecided = [], []
-    for item, ratio in zip(judged, ratios, strict=True):
-        if ratio is None:
-            undecided.append(item.title or format_workload(item.workload))
-        elif next(adjusted) < ALPHA:
-            failures.append(
-                GateFailure(title=item.title, workload=item.workload, new_over_old=ratio.interval())
+    rules = dict[str, Rule]()
+    for text in texts:
+        match = _RULE.match(text)
+        if match is None or not 0 <= float(match[2]) < 100:
+            raise GateRefused(
+                f"--fail-if {text!r} is not a rule this gate knows; write --fail-if slower=5%, "
+                "p99=5% or cpu_per_io=5% (from 0 to less than 100%)"
             )
-        elif (ratio.interval().low or 0.0) < limit:
-            undecided.append(item.title or format_workload(item.workload))
+        if match[1] in rules:
+            raise GateRefused(f"--fail-if {match[1]} is given twice; leave one out")
+        rules[match[1]] = Rule(cast("Metric", match[1]), float(match[2]) / 100)
+    return tuple(rules.values())
+
+
+def judge(rules: Sequence[Rule], judged: Sequence[Judged]) -> Gate:
+    """Apply every rule to every workload. What cannot be told never fails."""
+    asked = [(rule, item, item.better(rule.metric)) for rule in rules for item in judged]
+    chances = [r.p_value_below(rule.better_min) for rule, _, r in asked if r is not None]
+    adjusted = iter(holm(chances))
+    failures, undecided = [], []
+    for rule, item, ratio in asked:
+        about: dict[str, Any] = {"title": item.title, "workload": item.workload}
+        about["metric"] = rule.metric
+        if ratio is not None and next(adjusted) < ALPHA:
+            told = ratio if rule.metric == "slower" else ratio.inverse()
+            failures.append(GateFailure(**about, new_over_old=told.interval()))
+        elif ratio is None or (ratio.interval().low or 0.0) < rule.better_min:
+            undecided.append(GateUndecided(**about))
     return Gate(
-        slower_frac=slower_frac,
+        rules=tuple(rules),
         failed=bool(failures),
         failures=tuple(failures),
         undecided=tuple(undecided),

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
 
 import msgspec
 
-from leadline.engine import (
-    Engine,
-    Limits,
-    TargetRefused,
-    bounded,
-    open_engine,
-    preflight,
-    require_fit,
-    until_completed,
-)
+from leadline.engine import Engine, Limits, TargetRefused, open_engine, preflight, require_fit
 from leadline.models.predictor import Predictor
-from leadline.record import EngineResult, Measurement, Status, Workload, derive_seed, point_id
+from leadline.record import EngineResult, Workload, derive_seed
 from leadline.record.comparison import SystemsComparison
 from leadline.record.finding import Finding, Severity, within
-from leadline.record.measurement import MEASUREMENT, MeasurementStart
-from leadline.record.study import ElapsedAnswer
 from leadline.record.wording import format_workload
 from leadline.store import Keeper, Store
-from leadline.studies.comparison.contenders import Named, disturbance_of
+from leadline.studies.comparison.contenders import Named, disturbance_of, joined
 from leadline.studies.comparison.document import (
     ComparisonRefused,
     Question,
@@ -41,8 +27,17 @@ from leadline.studies.comparison.document import (
     questions_on,
 )
 from leadline.studies.comparison.facts import known_cache
-from leadline.studies.comparison.ratio import NOT_TWO, GateRefused, parse_prices, parse_rule
+from leadline.studies.comparison.ratio import (
+    COSTS,
+    NOT_TWO,
+    GateRefused,
+    cost_of,
+    parse_prices,
+    parse_rules,
+    require_throughput,
+)
 from leadline.studies.conduct import Watcher
+from leadline.studies.diary import Diary, Opened
 from leadline.studies.same_system import SYSTEM, changed_facts
 from leadline.studies.survey.study import load_survey, surveyed_target
 
@@ -55,15 +50,6 @@ from leadline.studies.survey.study import load_survey, surveyed_target
 PASSES = 6
 """Five degrees of freedom: t is 2.6, where three passes would have 4.3."""
 STAGE = "compare"
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A system that can be measured now."""
-
-    name: str
-    target: str
-    engine: Engine
 
 
 @dataclass(frozen=True)
@@ -102,7 +88,7 @@ def measure_in_turns(
     """
     for system in systems:
         system.engine.prepare()
-    found, diary = [], _Diary(store)
+    found, diary = [], Diary(store, STAGE)
     with diary:
         for number, work in enumerate(workloads):
             refused = [found for system in systems for found in _refusal(system, work)]
@@ -128,68 +114,6 @@ def _refusal(system: Opened, work: Workload) -> tuple[Finding, ...]:
     return ()
 
 
-class _Diary:
-    """Keeps the readings of each system as a study, from its first reading on."""
-
-    def __init__(self, store: Keeper) -> None:
-        self._store = store
-        self._points: dict[str, list[Measurement]] = {}
-        """Of each study by its id."""
-        self._studies: dict[str, str] = {}
-        """Its id by the system's name."""
-
-    def __enter__(self) -> None:
-        """Nothing is kept yet."""
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End every study that was begun."""
-        status = Status.DONE if kind is None else Status.STOPPED
-        for study, points in self._points.items():
-            wall_s = sum(point.result.total_s for point in points)
-            self._store.end(study, ElapsedAnswer(wall_s=wall_s), status)
-
-    def read(self, system: Opened, work: Workload, seed: int, limits: Limits) -> EngineResult:
-        """Measure, and keep it before anything else is done."""
-        engine, study = system.engine, self._study(system)
-        order = len(self._points[study])
-        started_at, clock_s = datetime.now(UTC).isoformat(), engine.clock_s
-        bound = bounded(limits, layout_bytes=0 if engine.virtual else work.unique_bytes)
-        end_s = clock_s + bound.total_s_max
-        result = until_completed(
-            partial(engine.run, work, seed=seed), bound, lambda: end_s - engine.clock_s
-        )
-        point = Measurement(
-            point_id=point_id(study, order),
-            order=order,
-            stage=STAGE,
-            started_at=started_at,
-            clock_s=clock_s,
-            seed=seed,
-            workload=work,
-            **engine.access.stored_in(Measurement),
-            facts=engine.facts,
-            result=result,
-        )
-        self._store.add(study, point)
-        self._points[study].append(point)
-        return result
-
-    def _study(self, system: Opened) -> str:
-        if system.name not in self._studies:
-            engine = system.engine
-            start = MeasurementStart(
-                study_id=uuid.uuid4().hex,
-                system=system.name,
-                started_at=datetime.now(UTC).isoformat(),
-                target=system.target,
-                **engine.access.stored_in(MeasurementStart),
-            )
-            self._store.begin(MEASUREMENT, start)
-            self._points[start.study_id] = []
-            self._studies[system.name] = start.study_id
-        return self._studies[system.name]
-
-
 def _readings(
     work: Workload, results: dict[str, list[EngineResult]], refused: Sequence[Finding]
 ) -> WorkloadReadings:
@@ -204,7 +128,13 @@ def _readings(
         name: tuple(result.throughput_mb_s.value for result in mine)
         for name, mine in results.items()
     }
-    return WorkloadReadings(work, rates, (*refused, *invalid))
+    costs = {
+        metric: {
+            name: tuple(cost_of(run, metric) for run in mine) for name, mine in results.items()
+        }
+        for metric in COSTS
+    }
+    return WorkloadReadings(work, rates, (*refused, *invalid), costs)
 
 
 # Stored surveys compared, and measured now where that is asked for: one way for every caller.
@@ -221,8 +151,8 @@ class ComparisonAsked(msgspec.Struct, frozen=True, kw_only=True):
     named: bool = False
     """Compare on CP94's five named workloads; without either also on each system's own."""
     prices: Sequence[str] = ()
-    fail_if: str | None = None
-    """The gate: `slower=5%`."""
+    fail_if: Sequence[str] = ()
+    """The gate: `slower=5%`, `p99=5%`, `cpu_per_io=5%`."""
     measure: bool = False
     """Measure now, interleaved; every target must be here."""
     passes: int = PASSES
@@ -236,34 +166,43 @@ def named_systems(
 ) -> tuple[Named, ...]:
     """Return stored surveys under the names by which they are told apart.
 
+    Args:
+        store: where they are.
+        refs: of each system one survey, or several with commas between.
+        model: which predicts; the survey's own where it is not said.
+        extrapolate: whether to answer beyond what was surveyed, marked.
+
     Raises:
         StoreError: there is no such survey.
 
     """
-    loaded = [load_survey(store, ref) for ref in refs]
-    names = name_systems([survey.start for survey, _ in loaded])
-    return tuple(
-        Named(
-            name,
-            Predictor(survey, points, model=model, extrapolate=extrapolate),
-            known_cache(store, survey, points),
-            disturbance_of(survey, points),
+    loaded = [[load_survey(store, ref) for ref in studies_of(side)] for side in refs]
+    names = name_systems([[survey.start for survey, _ in side] for side in loaded])
+    found = []
+    for name, side in zip(names, loaded, strict=True):
+        first, *more = (
+            Predictor(survey, points, model=model, extrapolate=extrapolate)
+            for survey, points in side
         )
-        for name, (survey, points) in zip(names, loaded, strict=True)
-    )
+        disturbed = joined([disturbance_of(survey, points) for survey, points in side])
+        found.append(Named(name, first, known_cache(store, *side[0]), disturbed, tuple(more)))
+    return tuple(found)
+
+
+def studies_of(side: str) -> tuple[str, ...]:
+    """Return the references of one side: `old1,old2,old3`."""
+    return tuple(part.strip() for part in side.split(",") if part.strip())
 
 
 def require_sense(asked: ComparisonAsked, systems: int) -> None:
     """Refuse a gate of other than two systems.
 
     Raises:
-        GateRefused: it has more or fewer, or its rule cannot be read.
+        GateRefused: it has more or fewer, or its rules cannot be read.
 
     """
-    if asked.fail_if is not None:
-        parse_rule(asked.fail_if)
-        if systems != 2:
-            raise GateRefused(NOT_TWO)
+    if parse_rules(asked.fail_if) and systems != 2:
+        raise GateRefused(NOT_TWO)
 
 
 def compare_stored(
@@ -276,13 +215,20 @@ def compare_stored(
         LeadlineError: a target was refused or failed; what was read is kept.
 
     """
+    rules = parse_rules(asked.fail_if)
+    if not asked.measure:
+        require_throughput(rules, "surveys predict throughput alone: measure it now (--measure)")
+    elif any(system.more for system in systems):
+        raise ComparisonRefused(
+            "--measure measures each system now: give one survey of each, or leave it out"
+        )
     own = [Question(None, workload) for workload in asked.workloads]
     questions = questions_on(systems, own, named=asked.named)
     names = [system.name for system in systems]
     terms = Terms(
         questions=questions,
         prices=parse_prices(asked.prices, names) if asked.prices else {},
-        slower_frac=None if asked.fail_if is None else parse_rule(asked.fail_if),
+        rules=rules,
     )
     if asked.measure:
         workloads = [item.workload for item in questions]

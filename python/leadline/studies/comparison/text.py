@@ -21,6 +21,8 @@ from leadline.record.comparison import (
     ComparedWorkload,
     FactDifference,
     Gate,
+    GateFailure,
+    Rule,
     SystemsComparison,
 )
 from leadline.record.finding import Finding
@@ -173,21 +175,41 @@ def _format_writes(size: CacheSize) -> str:
 
 def gate_lines(gate: Gate, *, brief: bool = False) -> list[str]:
     """Return the gate's answer, the failures first; in brief without their ratios."""
-    limit = format_percent(gate.slower_frac)
-    names = [format_title(item.title, item.workload) for item in gate.failures]
-    lines = [
-        f"slower: {name}, new over old {format_ratio(item.new_over_old)}"
-        for name, item in zip(names, gate.failures, strict=True)
-    ]
-    if brief and names:
-        lines = [f"slower: {', '.join(names)}"]
-    if gate.undecided:
-        lines.append(
-            f"cannot exclude that it is slower by more than {limit} on: "
-            + ", ".join(name.replace("_", " ") for name in gate.undecided)
-        )
     verdict = "failed" if gate.failed else "passed"
-    return [f"gate {verdict} (slower by more than {limit} fails)", *lines]
+    lines = [f"gate {verdict} ({format_rules(gate.rules)} fails)"]
+    for rule in gate.rules:
+        failed = [item for item in gate.failures if item.metric == rule.metric]
+        names = [format_title(item.title, item.workload) for item in failed]
+        if brief and names:
+            lines.append(f"{WORSE[rule.metric]}: {', '.join(names)}")
+        else:
+            lines += [
+                f"{WORSE[rule.metric]}: {name}, new over old {format_ratio(item.new_over_old)}"
+                for name, item in zip(names, failed, strict=True)
+            ]
+        unsure = [
+            format_title(item.title, item.workload)
+            for item in gate.undecided
+            if item.metric == rule.metric
+        ]
+        if unsure:
+            said = format_rules([rule])
+            lines.append(f"cannot exclude that it is {said} on: {', '.join(unsure)}")
+    return lines
+
+
+WORSE = {
+    "slower": "slower",
+    "p99": "longer in p99 latency",
+    "cpu_per_io": "dearer in processor time a request",
+}
+
+
+def format_rules(rules: Sequence[Rule]) -> str:
+    """Say what a gate does not allow."""
+    return " or ".join(
+        f"{WORSE[rule.metric]} by more than {format_percent(rule.worse_frac)}" for rule in rules
+    )
 
 
 def currency(document: SystemsComparison) -> str | None:
@@ -356,8 +378,10 @@ def junit_xml(document: SystemsComparison) -> bytes:
     fails no gate, and is no pass.
     """
     gate = document.gate
-    failures = {} if gate is None else {each.workload: each for each in gate.failures}
-    undecided = () if gate is None else gate.undecided
+    failures: dict[Workload, list[GateFailure]] = {}
+    for each in () if gate is None else gate.failures:
+        failures.setdefault(each.workload, []).append(each)
+    undecided = set() if gate is None else {each.workload for each in gate.undecided}
     old, new = (printable(each.name) for each in document.contenders[:2])
     suite = Xml.Element("testsuite", name=f"leadline compare {old} {new}")
     skipped = 0
@@ -367,9 +391,11 @@ def junit_xml(document: SystemsComparison) -> bytes:
         said = _said(pair)
         failed = failures.get(pair.workload)
         if failed is not None:
-            message = f"{new} is slower: new over old {format_ratio(failed.new_over_old)}"
-            Xml.SubElement(case, "failure", message=message, type="slower").text = said
-        elif pair.ratio is None or (pair.title or format_workload(pair.workload)) in undecided:
+            told = [f"{WORSE[each.metric]}, {format_ratio(each.new_over_old)}" for each in failed]
+            message = f"{new} is worse, new over old: {'; '.join(told)}"
+            kinds = ",".join(each.metric for each in failed)
+            Xml.SubElement(case, "failure", message=message, type=kinds).text = said
+        elif pair.ratio is None or pair.workload in undecided:
             skipped += 1
             Xml.SubElement(case, "skipped", message=f"inconclusive: {said}")
         else:
@@ -398,8 +424,8 @@ def markdown(document: SystemsComparison) -> str:
 def _lines(document: SystemsComparison) -> Iterator[str]:
     gate = document.gate
     if gate is not None:
-        verdict, limit = "failed" if gate.failed else "passed", format_percent(gate.slower_frac)
-        yield f"**Gate {verdict}** (slower by more than {limit} fails)"
+        verdict = "failed" if gate.failed else "passed"
+        yield f"**Gate {verdict}** ({format_rules(gate.rules)} fails)"
         yield from (f"- {_plain(line)}" for line in gate_lines(gate)[1:])
         yield ""
     for a, b, pairs in pair_groups(document):
