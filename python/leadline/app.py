@@ -45,12 +45,14 @@ COMMANDS = {
     "balance": "Find the bottleneck as disks are added, and the gain of upgrades.",
     "peak": "Find the peak rate of a server or disk at a latency target.",
     "surface": "Find the peak rate over all configurations, measuring some of them.",
+    "watch": "Watch a target: probe it gently, and tell when it changed.",
     "characterize": "Characterize an application's I/O, from a trace or as it runs.",
     "report": "Draw what is stored as one self-contained page.",
     "systems": "List stored studies, newest first.",
     "show": "Show a stored study or point.",
     "export": "Export points or trials as data, or a study as a bundle.",
     "import": "Import studies from bundles or other stores.",
+    "k8s": "Print a claim and a job that survey a storage class.",
     "rm": "Remove studies from the store, with their points.",
     "sims": "List the simulated systems.",
     "explain": "Explain a warning: meaning, detection, remedy.",
@@ -72,7 +74,7 @@ _MODULES = {
     "import": "commands.import_studies",
 }
 """Modules of commands where they are not `studies.NAME.command`."""
-_OWN = ("report", "systems", "show", "export", "rm", "sims", "explain", "doctor")
+_OWN = ("report", "systems", "show", "export", "k8s", "rm", "sims", "explain", "doctor")
 """Commands of no kind of study."""
 
 

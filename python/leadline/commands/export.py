@@ -27,7 +27,10 @@ def command(
     output: Path | None = None,
     format: Annotated[  # noqa: A002 - the option's name
         str | None,
-        typer.Option(metavar="json|csv|parquet|arrow|leadline", help="Default: by FILE's ending."),
+        typer.Option(
+            metavar="json|csv|parquet|arrow|leadline|text",
+            help="Default: by FILE's ending. `text` is a bundle that passes through a log.",
+        ),
     ] = None,
 ) -> None:
     """Export points or trials as data, or a study as a bundle.
@@ -41,13 +44,16 @@ def command(
     store = own.read_store()
     chosen = format or (output.suffix.lstrip(".") if output else "json")
     bundle = SUFFIX.removeprefix(".")
-    if chosen not in {*FORMATS, bundle}:
-        raise typer.BadParameter(f"{chosen!r} is not one of {', '.join([*FORMATS, bundle])}")
+    if chosen not in {*FORMATS, bundle, "text"}:
+        raise typer.BadParameter(
+            f"{chosen!r} is not one of {', '.join([*FORMATS, bundle, 'text'])}"
+        )
     found = find_study(store, survey)
-    if chosen == bundle:
-        from leadline.store.bundle import make_bundle  # noqa: PLC0415 - it loads SQLAlchemy
+    if chosen in {bundle, "text"}:
+        from leadline.store.bundle import make_bundle, to_text  # noqa: PLC0415 - it loads SQLAlchemy
 
         data = make_bundle(store, found.start.study_id)
+        data = to_text(data) if chosen == "text" else data
     else:
         data = export_rows(KINDS[found.kind].rows(store, found.start.study_id), chosen)
     if output is None:

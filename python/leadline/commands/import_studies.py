@@ -14,7 +14,8 @@ from leadline.terminal.context import Context
 def command(
     context: typer.Context,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Bundles, or files of whole stores.")
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Bundles, logs with one in them, or whole stores."),
     ],
 ) -> None:
     """Import studies from bundles or other stores.

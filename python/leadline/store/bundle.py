@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -17,6 +19,8 @@ from leadline.store._sql import SqlStore
 from leadline.store.errors import StoreError
 
 _SQLITE = b"SQLite format 3\0"
+_GZIP = b"\x1f\x8b"
+_BEGIN, _END = b"-----BEGIN LEADLINE BUNDLE-----", b"-----END LEADLINE BUNDLE-----"
 _BYTES_MAX = 2 << 30
 """Of what a bundle holds; more is no bundle of ours."""
 
@@ -29,8 +33,33 @@ def make_bundle(store: Store, study_id: str) -> bytes:
         return gzip.compress(own.serialized(), mtime=0)
 
 
+def to_text(bundle: bytes) -> bytes:
+    """Return a bundle as lines that survive a log."""
+    return b"\n".join((_BEGIN, base64.encodebytes(bundle).rstrip(b"\n"), _END, b""))
+
+
+def _of_text(text: bytes) -> bytes:
+    """Return the last bundle among the lines of a log, whose lines may have words before them.
+
+    Raises:
+        EOFError: the log was cut.
+        OSError: a line of it is damaged.
+
+    """
+    _, _, after = text.rpartition(_BEGIN)
+    held, end, _ = after.partition(_END)
+    if not end:
+        raise EOFError("the log ends within the bundle")
+    whole, _, _ = held.rpartition(b"\n")  # behind it stand the words before the last line
+    lines = [line.split()[-1] for line in whole.splitlines() if line.strip()]
+    try:
+        return gzip.decompress(base64.b64decode(b"".join(lines), validate=True))
+    except binascii.Error as error:
+        raise OSError(f"a line of the log is damaged ({error})") from error
+
+
 def open_bundle(path: Path) -> Store:
-    """Open a bundle, or the file of a whole store, to be read.
+    """Open a bundle, a log with one in it, or the file of a whole store, to be read.
 
     Raises:
         StoreError: it cannot be read, or is neither.
@@ -38,10 +67,15 @@ def open_bundle(path: Path) -> Store:
     """
     try:
         with path.open("rb") as file:
-            if file.read(len(_SQLITE)) == _SQLITE:
+            first = file.read(len(_SQLITE))
+            if first == _SQLITE:
                 return open_store(str(path), reading=True)
-        with gzip.open(path) as bundle:
-            data = bundle.read(_BYTES_MAX + 1)
+            text = b"" if first.startswith(_GZIP) else first + file.read(_BYTES_MAX)
+        if _BEGIN in text:
+            data = _of_text(text)
+        else:
+            with gzip.open(path) as bundle:
+                data = bundle.read(_BYTES_MAX + 1)
     except (OSError, EOFError, zlib.error) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise StoreError(

@@ -46,6 +46,11 @@ def abilities() -> Iterator[Ability]:
     yield Ability(
         name="dirty limits", what_for="what `leadline cache` asks of writes", why_not=why_not()
     )
+    yield Ability(
+        name="BPF",
+        what_for="`leadline characterize` at little cost; without it ptrace",
+        why_not=_refusal(_watch_nothing),
+    )
     yield Ability(name="loop devices", what_for="`leadline files`", why_not=why_no_loop_devices())
     for kind in ("ext4", "xfs", "btrfs"):
         yield Ability(
@@ -67,6 +72,24 @@ def abilities() -> Iterator[Ability]:
 def _cap() -> None:
     with memory_cgroup(LIMIT_MIN_BYTES):
         pass
+
+
+def _watch_nothing() -> None:
+    from leadline import _engine  # noqa: PLC0415 - most commands do without it
+
+    try:
+        _engine.capture(
+            ["true"],
+            None,
+            None,
+            way="bpf",
+            seconds=None,
+            keep_paths=False,
+            keep=None,
+            hear=lambda *_: None,
+        )
+    except ValueError as error:
+        raise TargetRefused(str(error)) from None
 
 
 def _refusal(attempt: Callable[[], Any]) -> str | None:

@@ -1,0 +1,1 @@
+"""A target probed gently for hours or months: has it changed?"""
