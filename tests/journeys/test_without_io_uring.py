@@ -42,6 +42,23 @@ def test_a_depth_is_kept_and_what_queues_is_named(
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.parametrize("buffered", [(), ("--buffered",)])
+def test_records_are_generated_sorted_and_verified_by_threads(
+    tmp_path: Path, buffered: tuple[str, ...]
+) -> None:
+    """Two passes, so that runs are written, read and merged."""
+    source, sorted_, store = tmp_path / "records", tmp_path / "sorted", tmp_path / "store.sqlite"
+    done = forbidden("stream", "generate", str(source), "--bytes", "64MiB", *buffered, store=store)
+    assert done.returncode == 0, done.stderr
+    words = ("sort", str(source), str(sorted_), "--memory", "32MiB", "--threads", "2", *buffered)
+    done = forbidden("stream", *words, "--json", store=store)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert "no_io_uring" in [each["code"] for each in answer["findings"]]
+    checked = forbidden("stream", "check", str(sorted_), store=store)
+    assert checked.returncode == 0, checked.stderr
+
+
 def test_doctor_says_what_is_used_instead(tmp_path: Path) -> None:
     done = forbidden("doctor", store=tmp_path / "store.sqlite")
     (line,) = [line for line in done.stdout.splitlines() if "--backend uring" in line]

@@ -161,7 +161,7 @@ def test_the_page_says_first_what_was_found_and_names_what_was_not_counted(
         "12 of 12 runs: 21,474,836 records, in order, checksum a3b1c4d9e2f07",
         "every block where it belongs",
         "read 522 MB/s [514, 530], written",
-        "2 threads, read by io_uring 8 deep by direct I/O",
+        "2 threads, read 8 deep by direct I/O",
         "AMD EPYC 7B13",
         "0.42 + 0.16",
     ):

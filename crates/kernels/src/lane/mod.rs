@@ -1,12 +1,13 @@
 //! Bytes between a data set and memory, asynchronously and in order.
 //!
-//! A lane has a thread and an `io_uring` of its own. What is submitted is cut into transfers, one
-//! for each disk and chunk, of which each disk has up to `depth` at once; what is done is handed
-//! back in the order in which it was submitted.
+//! A lane has a thread and an `io_uring` of its own, or threads where that is forbidden. What is
+//! submitted is cut into transfers, one for each disk and chunk, of which each disk has up to `depth`
+//! at once; what is done is handed back in the order in which it was submitted.
 
+mod queue;
 #[cfg(test)]
 mod tests;
-mod uring;
+mod worker;
 
 use std::collections::VecDeque;
 
@@ -16,7 +17,7 @@ use leadline_wire::job::stream::Io;
 use crate::data_set::{Readable, Writable};
 use crate::mapped::MappedReads;
 use crate::memory::Region;
-use uring::{Lane, Verb};
+use worker::{Lane, Verb};
 
 /// Reads a data set into regions.
 pub struct ReadLane {
@@ -24,7 +25,7 @@ pub struct ReadLane {
 }
 
 enum ReadBy {
-    Uring(Lane),
+    Queued(Lane),
     Mapped(MappedReads),
 }
 
@@ -32,11 +33,11 @@ impl ReadLane {
     /// A lane from a data set, by the interface that it was opened for.
     ///
     /// # Errors
-    /// `Target` when the kernel refuses `io_uring`.
+    /// `Target` when the kernel refuses `io_uring` by a limit, or threads in its place.
     pub fn open(source: &impl Readable, io: &Io) -> Result<Self, EngineError> {
         let by = match source.mapped() {
             Some(maps) => ReadBy::Mapped(MappedReads::new(maps)),
-            None => ReadBy::Uring(Lane::open(
+            None => ReadBy::Queued(Lane::open(
                 source.extents(),
                 Verb::Read { direct: io.read_direct },
                 io.depth,
@@ -48,7 +49,7 @@ impl ReadLane {
     /// Reads `length` bytes from `offset` on into the beginning of `into`, some time later.
     pub fn submit(&mut self, offset: u64, length: usize, into: Region) {
         match &mut self.by {
-            ReadBy::Uring(lane) => lane.submit(offset, length, into),
+            ReadBy::Queued(lane) => lane.submit(offset, length, into),
             ReadBy::Mapped(reads) => reads.submit(offset, length, into),
         }
     }
@@ -59,7 +60,7 @@ impl ReadLane {
     /// `Io` with the file and the byte where reading failed or the file ended too early.
     pub fn take(&mut self) -> Result<(u64, usize, Region), EngineError> {
         match &mut self.by {
-            ReadBy::Uring(lane) => lane.take().map(|done| (done.offset, done.length, done.region)),
+            ReadBy::Queued(lane) => lane.take().map(|done| (done.offset, done.length, done.region)),
             ReadBy::Mapped(reads) => reads.take(),
         }
     }
@@ -70,7 +71,7 @@ impl ReadLane {
     /// As [`Self::take`].
     pub fn try_take(&mut self) -> Result<Option<(u64, usize, Region)>, EngineError> {
         match &mut self.by {
-            ReadBy::Uring(lane) => {
+            ReadBy::Queued(lane) => {
                 let done = lane.try_take().transpose()?;
                 Ok(done.map(|done| (done.offset, done.length, done.region)))
             }
@@ -84,7 +85,7 @@ impl ReadLane {
     #[must_use]
     pub fn pending(&self) -> usize {
         match &self.by {
-            ReadBy::Uring(lane) => lane.pending(),
+            ReadBy::Queued(lane) => lane.pending(),
             ReadBy::Mapped(reads) => reads.pending(),
         }
     }
@@ -93,7 +94,7 @@ impl ReadLane {
     #[must_use]
     pub fn copied_bytes(&self) -> u64 {
         match &self.by {
-            ReadBy::Uring(_) => 0,
+            ReadBy::Queued(_) => 0,
             ReadBy::Mapped(reads) => reads.copied_bytes(),
         }
     }
@@ -109,7 +110,7 @@ impl WriteLane {
     /// A lane to a data set in the making, or to scratch.
     ///
     /// # Errors
-    /// `Target` when the kernel refuses `io_uring`.
+    /// `Target` when the kernel refuses `io_uring` by a limit, or threads in its place.
     pub fn open(sink: &impl Writable, io: &Io) -> Result<Self, EngineError> {
         let verb = Verb::Write { direct: io.write_direct };
         Ok(Self { lane: Lane::open(sink.extents(), verb, io.depth)?, taken: VecDeque::new() })

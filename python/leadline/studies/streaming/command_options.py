@@ -85,7 +85,8 @@ ReadBy = Annotated[
     typer.Option(
         "--io",
         metavar="mmap|uring",
-        help="How the input is read: a mapping with sequential advice, or io_uring ahead.",
+        help="How the input is read: a mapping with sequential advice, or io_uring ahead "
+        "(threads, where that is forbidden).",
     ),
 ]
 Stripe = Annotated[

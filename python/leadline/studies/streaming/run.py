@@ -22,6 +22,7 @@ from leadline.engine import (
     target_facts,
 )
 from leadline.engine.streams.places import disks_of
+from leadline.machine.resources import why_no_io_uring
 from leadline.record import Interval, Status, derive_seed, point_id
 from leadline.record.balance import RESOURCE_WORDS, Bound
 from leadline.record.finding import Finding
@@ -142,7 +143,15 @@ def begin_stream(planned: Planned) -> StreamStart:
         started_at=_now(),
         seed=planned.job.seed,
         facts=host_facts() | target_facts(disks[0]),
+        notes=queue_notes(),
     )
+
+
+def queue_notes() -> tuple[Finding, ...]:
+    """Say by what requests are queued where io_uring is forbidden."""
+    why = why_no_io_uring()
+    instead = "a pool of threads"
+    return () if why is None else (Finding.of("no_io_uring", instead=instead, why=why),)
 
 
 def run_stream(
@@ -341,7 +350,7 @@ def explain(study: StreamStudy) -> StreamStudy:
     """Return the study with what it says in words."""
     said = tuple(_sentences(study, bound_of(study)))
     _, findings = sentences_of(study)
-    findings = tuple(dict.fromkeys((*study.findings, *findings)))
+    findings = tuple(dict.fromkeys((*study.start.notes, *study.findings, *findings)))
     return replace(study, sentences=said, findings=findings)
 
 

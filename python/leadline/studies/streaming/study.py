@@ -48,6 +48,7 @@ from leadline.studies.streaming.run import (
     KeptStream,
     begin_stream,
     kept_before,
+    queue_notes,
     run_stream,
     run_stream_on_ranks,
 )
@@ -111,11 +112,8 @@ def begin_scaling(directories: Sequence[str], asked: ScalingOptions) -> StreamSt
 
 def _notes(directories: Sequence[str]) -> tuple[Finding, ...]:
     apart = disks_of(directories)
-    return tuple(
-        Finding.of("one_disk", directory=directory)
-        for directory in directories
-        if directory not in apart
-    )
+    shared = (each for each in directories if each not in apart)
+    return (*queue_notes(), *(Finding.of("one_disk", directory=each) for each in shared))
 
 
 def whole_bytes(data_bytes: int) -> int:

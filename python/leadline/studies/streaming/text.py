@@ -299,7 +299,7 @@ def how_rows(study: StreamStudy) -> list[tuple[str, str]]:
 
 
 def format_how(run: StreamRun) -> str:
-    """Write `2 GiB, one pass in 1 GiB of memory, 2 threads, io_uring 8 deep past the cache`."""
+    """Write `2 GiB, one pass in 1 GiB of memory, 2 threads, read 8 deep by direct I/O, …`."""
     options, result = run.options, run.result
     passes = "one pass" if result.passes == 1 else f"{result.passes} passes"
     parties = "one process"
@@ -310,7 +310,7 @@ def format_how(run: StreamRun) -> str:
     if options.read == "mmap":
         reads = "read by mmap"
     else:
-        reads = f"read by io_uring {options.depth} deep" + (
+        reads = f"read {options.depth} deep" + (
             " by direct I/O" if options.read_direct else " through the page cache"
         )
     writes = f"written {'past' if options.write_direct else 'through'} the page cache"

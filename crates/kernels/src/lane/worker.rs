@@ -1,17 +1,16 @@
 //! One lane: a thread that keeps every disk's queue filled.
 
+#![forbid(unsafe_code)]
+
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{Error, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::io::Error;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
-use io_uring::types::{Fd, FsyncFlags};
-use io_uring::{IoUring, opcode, squeue};
 use leadline_base::error::EngineError;
-use leadline_base::ring::build;
 
+use super::queue::{Bell, Call, Queue};
 use crate::memory::Region;
 use crate::stripes::{Extent, StripeFile, Transfer, place};
 
@@ -52,22 +51,12 @@ struct Shared {
     state: Mutex<State>,
     ready: Condvar,
     /// Wakes the thread where it waits for the kernel.
-    bell: File,
+    bell: Arc<Bell>,
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ring(&self) {
-        // A counter that is full wakes its reader as well.
-        let _ = (&self.bell).write(&1u64.to_ne_bytes());
-    }
-
-    fn silence(&self) {
-        // Nothing to read means that it is silent.
-        let _ = (&self.bell).read(&mut [0; 8]);
     }
 }
 
@@ -80,14 +69,7 @@ pub(super) struct Lane {
 
 impl Lane {
     pub fn open(extents: Vec<Extent>, verb: Verb, depth: u32) -> Result<Self, EngineError> {
-        // SAFETY: no pointers; the descriptor that comes back is ours alone.
-        let bell = unsafe {
-            let number = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
-            if number < 0 {
-                return Err(refused(&Error::last_os_error()));
-            }
-            File::from_raw_fd(number)
-        };
+        let bell = Arc::new(Bell::new()?);
         let shared = Arc::new(Shared { state: Mutex::default(), ready: Condvar::new(), bell });
         let (told, hear) = mpsc::sync_channel(1);
         let theirs = Arc::clone(&shared);
@@ -108,7 +90,9 @@ impl Lane {
                     }
                 }
             })
-            .map_err(|error| refused(&error))?;
+            .map_err(|error| {
+                EngineError::target(format!("no more threads can be started: {error}"))
+            })?;
         let lane = Self { shared, thread: Some(thread), pending: 0 };
         hear.recv().map_err(|_| EngineError::fault("a lane's thread ended at once"))??;
         Ok(lane)
@@ -141,7 +125,7 @@ impl Lane {
     fn order(&mut self, order: Order) {
         self.pending += 1;
         self.shared.state().orders.push_back(order);
-        self.shared.ring();
+        self.shared.bell.ring();
     }
 
     fn wait(&mut self) -> Outcome {
@@ -169,7 +153,7 @@ impl Drop for Lane {
             state.closing = true;
             state.orders.clear();
         }
-        self.shared.ring();
+        self.shared.bell.ring();
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has said so.
             let _ = thread.join();
@@ -222,11 +206,9 @@ struct Disk {
     in_flight: usize,
 }
 
-/// `user_data` of the poll that waits for the bell.
-const BELL: u64 = u64::MAX;
-
 struct Worker {
-    ring: IoUring,
+    /// Before what it names: dropped, it waits for what is under way.
+    queue: Queue,
     shared: Arc<Shared>,
     extents: Vec<Extent>,
     verb: Verb,
@@ -237,7 +219,6 @@ struct Worker {
     progress: VecDeque<Progress>,
     /// Number of the first order in `progress`.
     first_order: u64,
-    bell_armed: bool,
 }
 
 impl Worker {
@@ -249,9 +230,8 @@ impl Worker {
     ) -> Result<Self, EngineError> {
         let disks = extents.iter().map(|extent| extent.stripes.files.len()).max().unwrap_or(1);
         let count = disks * depth as usize;
-        let ring = build((count + 1).next_power_of_two().min(4096) as u32);
         Ok(Self {
-            ring: ring.map_err(|error| refused(&error))?,
+            queue: Queue::new(count, &shared.bell)?,
             shared,
             extents,
             verb,
@@ -261,7 +241,6 @@ impl Worker {
             free: (0..count).rev().collect(),
             progress: VecDeque::new(),
             first_order: 0,
-            bell_armed: false,
         })
     }
 
@@ -348,44 +327,16 @@ impl Worker {
 
     /// Fills the queues, waits for the kernel or the bell, and collects what is done.
     fn turn(&mut self) -> Result<(), EngineError> {
-        if !self.bell_armed {
-            let bell = Fd(self.shared.bell.as_raw_fd());
-            self.push(&opcode::PollAdd::new(bell, libc::POLLIN as u32).build().user_data(BELL))?;
-            self.bell_armed = true;
-        }
         for disk in 0..self.disks.len() {
             while self.disks[disk].in_flight < self.depth {
                 let Some(request) = self.disks[disk].waiting.pop_front() else { break };
                 self.send(request)?;
             }
         }
-        match self.ring.submit_and_wait(1) {
-            Ok(_) => {}
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY)) => {}
-            Err(error) => return Err(EngineError::io(format!("io_uring_enter failed: {error}"))),
+        for (slot, code) in self.queue.wait(&self.shared.bell)? {
+            self.complete(slot, code)?;
         }
-        loop {
-            let Some(entry) = self.ring.completion().next() else { return Ok(()) };
-            if entry.user_data() == BELL {
-                self.bell_armed = false;
-                self.shared.silence();
-            } else {
-                self.complete(entry.user_data() as usize, entry.result())?;
-            }
-        }
-    }
-
-    fn push(&mut self, entry: &squeue::Entry) -> Result<(), EngineError> {
-        loop {
-            // SAFETY: files and memory that the entry names are held by this worker until its
-            // completion was collected: it does not end before.
-            if unsafe { self.ring.submission().push(entry) }.is_ok() {
-                return Ok(());
-            }
-            self.ring
-                .submit()
-                .map_err(|error| EngineError::io(format!("io_uring_enter failed: {error}")))?;
-        }
+        Ok(())
     }
 
     fn send(&mut self, request: Request) -> Result<(), EngineError> {
@@ -393,10 +344,10 @@ impl Worker {
             return Err(EngineError::fault("a lane has fewer slots than its disks have places"));
         };
         let file = &self.extents[request.extent].stripes.files[request.disk()];
-        let entry = entry_of(&request, file, self.verb).user_data(slot as u64);
+        let (file, call) = call_of(&request, file, self.verb);
         self.disks[request.disk()].in_flight += 1;
         self.slots[slot] = Some(request);
-        self.push(&entry)
+        self.queue.send(slot, file, call)
     }
 
     fn complete(&mut self, slot: usize, code: i32) -> Result<(), EngineError> {
@@ -470,23 +421,19 @@ fn is_direct(transfer: &Transfer, file: &StripeFile, verb: Verb) -> bool {
     direct && transfer.is_aligned() && file.direct().is_some()
 }
 
-fn entry_of(request: &Request, file: &StripeFile, verb: Verb) -> squeue::Entry {
+fn call_of(request: &Request, file: &StripeFile, verb: Verb) -> (RawFd, Call) {
     let transfer = match &request.what {
         What::Move(transfer) => transfer,
-        What::Sync { .. } => {
-            let number = Fd(file.file.as_raw_fd());
-            return opcode::Fsync::new(number).flags(FsyncFlags::DATASYNC).build();
-        }
+        What::Sync { .. } => return (file.file.as_raw_fd(), Call::Sync),
     };
     let way = file.direct().filter(|_| is_direct(transfer, file, verb)).unwrap_or(&file.file);
-    let (number, count) = (Fd(way.as_raw_fd()), transfer.pieces.len() as u32);
-    let pieces = transfer.pieces.as_ptr();
-    match verb {
-        Verb::Read { .. } => opcode::Readv::new(number, pieces, count).offset(transfer.at).build(),
-        Verb::Write { .. } => {
-            opcode::Writev::new(number, pieces, count).offset(transfer.at).build()
-        }
-    }
+    let (at, pieces) = (transfer.at, transfer.pieces.as_ptr());
+    let count = transfer.pieces.len() as u32;
+    let call = match verb {
+        Verb::Read { .. } => Call::Read { at, pieces, count },
+        Verb::Write { .. } => Call::Write { at, pieces, count },
+    };
+    (way.as_raw_fd(), call)
 }
 
 fn failed(transfer: &Transfer, file: &StripeFile, verb: Verb, code: i32) -> EngineError {
@@ -517,12 +464,5 @@ fn not_synced(file: &StripeFile, code: i32) -> EngineError {
         "{} could not be brought to its disk: {}; look at the kernel log for it",
         file.path.display(),
         Error::from_raw_os_error(-code)
-    ))
-}
-
-fn refused(error: &Error) -> EngineError {
-    EngineError::target(format!(
-        "io_uring is refused by the kernel: {error}; look at sysctl kernel.io_uring_disabled, at \
-        ulimit -l and -n, and at the container's seccomp filter"
     ))
 }
