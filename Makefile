@@ -10,7 +10,7 @@ RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.loc
 
 .PHONY: demo test test-long lint lint-rust lint-python rust-test python-test build-for-tests goldens \
 	kept-store fuzz sanitize lock install build packages mutants bench check-machine figures \
-	figures-stale schemas wheel check-wheel docs docs-lock format clean
+	figures-stale measure schemas wheel check-wheel docs docs-lock format clean
 # Set in some containers; every one of the commands that tests start would compile itself again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -180,6 +180,10 @@ figures: build
 
 figures-stale: build
 	$(BIN)/python bench/figures --stale
+
+# Measures anew what is older than its code, one after the other and alone, the shortest first.
+measure: packages build
+	$(BIN)/python bench/measure.py
 
 bench: build
 	$(BIN)/python bench/profiles.py
