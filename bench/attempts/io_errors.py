@@ -129,7 +129,7 @@ def _tried(course: Course, how: str, seed: int, draws: Random, harm: Harm) -> At
                 wait_or_end(child, draws.uniform(0.0, 1.0))
                 harm(disk)
             done = ended(child)
-        promised = (0,) if harm is _stand_still else (0, 1, 2, 3)
+        promised = (0,) if harm is _stand_still else (0, 1, 2, 3, 5)
         attempt.expect_code(done.code, *promised, said=done.said)
         attempt.left += place.wait_gone()
         if not pulled:

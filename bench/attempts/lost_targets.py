@@ -161,7 +161,7 @@ def _tried(
             wait_or_end(child, draws.uniform(0.0, course.later_s))
             harm(place.target)
             done = ended(child)
-        attempt.expect_code(done.code, 0, 1, 2, 3, said=done.said)
+        attempt.expect_code(done.code, 0, 1, 2, 3, 5, said=done.said)
         if beside.read_text() != "precious":
             attempt.lost.append("a file beside the target")
         attempt.left += place.wait_gone() + _elsewhere(place, name)

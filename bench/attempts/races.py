@@ -65,7 +65,7 @@ def _raced(command: str, lay: Lay, seed: int, draws: Random) -> Attempt:
             run = next((arena.place / DIRECTORY).glob("run-*"), Path("run-gone")).name
             with attacker(partial(_swap_for_ever, arena, run, lay, draws.random())):
                 done = ended(child)
-        attempt.expect_code(done.code, 0, 1, 2, 3, said=done.said)
+        attempt.expect_code(done.code, 0, 1, 2, 3, 5, said=done.said)
         _judge(attempt, place, arena)
     return attempt
 
@@ -113,7 +113,7 @@ def _output_raced(seed: int, draws: Random) -> Attempt:
             wait_or_end(child, draws.uniform(0.0, 0.5))
             with attacker(partial(_link_for_ever, output, arena.victim / "data.bin")):
                 done = ended(child)
-        attempt.expect_code(done.code, 0, 1, 2, 3, said=done.said)
+        attempt.expect_code(done.code, 0, 1, 2, 3, 5, said=done.said)
         if arena.facts() != arena.before:
             attempt.lost.append("something of root's was touched")
         attempt.left += place.left()
@@ -146,7 +146,7 @@ def _temporary_taken(what: str, seed: int) -> Attempt:
         file = place.base / "experiment.toml"
         file.write_text(COMMAND_SERVER.format(python=sys.executable, generator=GENERATOR))
         done = place.run("peak", str(file), "--no-compare", "--deadline", "20s")
-        attempt.expect_code(done.code, 2, said=done.said)
+        attempt.expect_code(done.code, 5, said=done.said)
         if [path.name for path in victim.rglob("*")] != ["precious"]:
             attempt.lost.append("root's directory was written in")
         if what == "a directory" and list(taken.iterdir()):

@@ -44,7 +44,7 @@ class Target:
     name: str
     lay: Lay = lambda _: None
     """Put what makes it unsafe into the place, and return what to call instead of the place."""
-    codes: tuple[int, ...] = (2,)
+    codes: tuple[int, ...] = (5,)
     as_user: bool = False
 
 
@@ -122,7 +122,7 @@ def _elsewhere(_: Path, *, at: str) -> str:
 
 
 TARGETS = (
-    *(Target(at, partial(_elsewhere, at=at), codes=(0, 2)) for at in SYSTEM),
+    *(Target(at, partial(_elsewhere, at=at), codes=(0, 5)) for at in SYSTEM),
     *(Target(f"{at}, as a user", partial(_elsewhere, at=at), as_user=True) for at in SYSTEM),
     Target("a character device", partial(_elsewhere, at="/dev/null")),
     Target("a block device", partial(_elsewhere, at="/dev/loop0")),

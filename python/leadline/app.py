@@ -1,7 +1,7 @@
 """The `leadline` command: options common to all commands, and the one place that exits.
 
-Exit codes (DESIGN.md): 0 done, 1 fault, 2 usage or refused target, 3 stopped early with what was
-measured kept, 4 the gate of `compare --fail-if` failed.
+Exit codes (docs/reference/stability.md): 0 done, 1 fault, 2 usage, 3 stopped early with what was
+measured kept, 4 the gate of `compare --fail-if` failed, 5 refused target.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ class LeadlineError(Exception):
     """Something a person can act on: the message says what, why, and what to type next."""
 
     exit_code = 1
-    """What the command line ends with (DESIGN.md: 0 done, 1 fault, 2 refused, 3 stopped early)."""
+    """What the command line ends with (docs/reference/stability.md)."""
 
 
 class WorkloadError(ValueError):
@@ -17,13 +17,19 @@ class WorkloadError(ValueError):
 class TargetRefused(LeadlineError):
     """The target is unknown, unsafe or unusable; nothing was touched."""
 
+    exit_code = 5
+
+
+class UsageRefused(TargetRefused):
+    """What was typed, or what is stored, makes no sense for the target."""
+
     exit_code = 2
 
 
 class CacheLimitRefused(LeadlineError):
     """Memory cannot be capped as asked; a silent full-memory run would answer something else."""
 
-    exit_code = 2
+    exit_code = 5
 
 
 class PointFailed(LeadlineError):

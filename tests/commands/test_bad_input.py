@@ -14,6 +14,16 @@ from places import ROOT
 
 GOOD_PROFILE = (ROOT / "python/leadline/profiles/two-level.toml").read_text(encoding="utf-8")
 WORKLOAD = "unique_bytes=8MiB,size_mean=32KiB"
+OF_TARGETS = (
+    "no-such-system",
+    "gopher",
+    "target",
+    "/no/such/directory",
+    "nfs",
+    "/dev/vda",
+    "punchcard",
+)
+"""What is wrong is a target, or what it can do, and not the words."""
 
 
 def refused(*arguments: str, store: Path, said: str, code: int = 2) -> None:
@@ -57,7 +67,8 @@ def refused(*arguments: str, store: Path, said: str, code: int = 2) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_the_command_says_what_is_wrong(arguments: list[str], said: str, tmp_path: Path) -> None:
-    refused(*arguments, store=tmp_path / "store.sqlite", said=said)
+    code = 5 if said in OF_TARGETS else 2
+    refused(*arguments, store=tmp_path / "store.sqlite", said=said, code=code)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +84,13 @@ def test_a_bad_profile_names_the_field(line: str, instead: str, said: str, tmp_p
     assert line in GOOD_PROFILE
     path = tmp_path / "mine.toml"
     path.write_text(GOOD_PROFILE.replace(line, instead, 1), encoding="utf-8")
-    refused("survey", f"sim:{path}", store=tmp_path / "store.sqlite", said=said)
+    refused("survey", f"sim:{path}", store=tmp_path / "store.sqlite", said=said, code=5)
 
 
 def test_a_file_is_not_a_directory(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("precious", encoding="utf-8")
-    refused("survey", str(file), store=tmp_path / "store.sqlite", said="not a directory")
+    refused("survey", str(file), store=tmp_path / "store.sqlite", said="not a directory", code=5)
     assert file.read_text(encoding="utf-8") == "precious"
 
 
@@ -89,7 +100,7 @@ def test_a_symlink_into_somewhere_else_is_refused(tmp_path: Path) -> None:
     target.mkdir()
     (elsewhere / "precious").write_text("data", encoding="utf-8")
     (target / ".leadline").symlink_to(elsewhere)
-    refused("survey", str(target), store=tmp_path / "store.sqlite", said="symlink")
+    refused("survey", str(target), store=tmp_path / "store.sqlite", said="symlink", code=5)
     assert (elsewhere / "precious").read_text(encoding="utf-8") == "data"
 
 
@@ -97,7 +108,7 @@ def test_a_file_leadline_did_not_make_is_refused_and_kept(tmp_path: Path) -> Non
     own = tmp_path / "target" / ".leadline"
     own.mkdir(parents=True)
     (own / "thesis.tex").write_text("years of work", encoding="utf-8")
-    refused("survey", str(own.parent), store=tmp_path / "store.sqlite", said=".leadline")
+    refused("survey", str(own.parent), store=tmp_path / "store.sqlite", said=".leadline", code=5)
     assert (own / "thesis.tex").read_text(encoding="utf-8") == "years of work"
 
 
@@ -126,13 +137,13 @@ def mounted(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 @pytest.mark.parametrize("mounted", ["size=8m,ro"], indirect=True)
 def test_a_read_only_file_system_is_refused(mounted: Path, tmp_path: Path) -> None:
-    refused("survey", str(mounted), store=tmp_path / "store.sqlite", said="read-only")
+    refused("survey", str(mounted), store=tmp_path / "store.sqlite", said="read-only", code=5)
 
 
 @pytest.mark.parametrize("mounted", ["size=64m"], indirect=True)
 def test_a_full_disk_is_refused_before_anything_is_written(mounted: Path, tmp_path: Path) -> None:
     (mounted / "filler").write_bytes(b"x" * (60 << 20))
-    refused("survey", str(mounted), store=tmp_path / "store.sqlite", said="free")
+    refused("survey", str(mounted), store=tmp_path / "store.sqlite", said="free", code=5)
     assert sorted(item.name for item in mounted.iterdir()) == ["filler"]
 
 
@@ -146,5 +157,6 @@ def test_a_cache_limit_too_small_to_run_in_is_refused(tmp_path: Path) -> None:
         "1MiB",
         store=tmp_path / "s.sqlite",
         said="cache-limit",
+        code=5,
     )
     assert not list(target.iterdir())

@@ -40,7 +40,7 @@ def test_json_has_what_the_terminal_has() -> None:
     told = json.loads(explained("littles_law", "--json"))["littles_law"]
     assert told["severity"] == "invalid"
     assert told["means"] == entries()["littles_law"].means
-    assert json.loads(explained("--json")).keys() == entries().keys()
+    assert json.loads(explained("--json")).keys() - {"leadline", "schema"} == entries().keys()
 
 
 @pytest.mark.parametrize("word", ["no_such_code", ""])

@@ -132,7 +132,7 @@ def test_a_directory_that_is_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TargetRefused, match=r"no text in UTF-8.*rename"):
         Target.parse(spelled)
     done = leadline("survey", spelled, store=tmp_path / "s.sqlite")
-    assert done.returncode == 2, done.stderr
+    assert done.returncode == 5, done.stderr
     assert "no text in UTF-8" in done.stderr
 
 

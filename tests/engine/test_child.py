@@ -161,7 +161,7 @@ def test_refusals_by_the_engine(started: list[EngineChild], kind: str) -> None:
     engine = start(started, f"error-{kind}")
     with pytest.raises(TargetRefused, match=f"told to: {kind}") as refused:
         engine.exchange(job())
-    assert refused.value.exit_code == 2
+    assert refused.value.exit_code == 5
 
 
 def test_no_such_engine() -> None:

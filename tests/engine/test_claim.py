@@ -227,7 +227,7 @@ def test_foreign_things_are_refused_and_kept(tmp_path: Path, lay: object, messag
     before = tree(tmp_path)
     with pytest.raises(TargetRefused, match=message) as refused, claim(tmp_path):
         pytest.fail("claimed")
-    assert refused.value.exit_code == 2
+    assert refused.value.exit_code == 5
     assert tree(tmp_path) == before
 
 

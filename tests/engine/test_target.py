@@ -105,7 +105,7 @@ def test_refusals(tmp_path: Path, text: str, message: str) -> None:
     make_tree(tmp_path)
     with pytest.raises(TargetRefused, match=message.replace("{place}", str(tmp_path))) as refused:
         Target.parse(text.replace("{place}", str(tmp_path)))
-    assert refused.value.exit_code == 2
+    assert refused.value.exit_code == 5
     assert "\n" not in str(refused.value)
 
 

@@ -60,6 +60,7 @@ def test_every_job_of_a_file_is_measured_and_stored(jobs: Path, tmp_path: Path) 
     assert answer[1]["findings"][0]["text"] == "not mapped: prio=3"
     assert "warning: [log] not mapped: prio=3" in done.stderr
     again = json.loads(leadline("show", answer[1]["point"], "--json", store=store).stdout)
+    del again["leadline"], again["schema"]
     assert {"name": "log"} | again == answer[1], "the warning is stored with the point"
 
 
@@ -280,7 +281,7 @@ def test_what_makes_no_sense_is_refused(
 ) -> None:
     typed = [str(jobs) if word == "JOBS" else word for word in options]
     done = leadline("measure", "sim:two-level", *typed, store=tmp_path / "s.sqlite")
-    assert done.returncode == 2, done.stderr
+    assert done.returncode in {2, 5}, done.stderr
     assert said in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
     assert done.stdout == ""

@@ -6,10 +6,12 @@ import importlib.util
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from types import ModuleType
 
 import pytest
+import readme_renderer.markdown
 
 from leadline.app import COMMANDS
 from leadline.machine.build import EXTRAS
@@ -80,6 +82,23 @@ def test_the_release_runs_what_a_checkout_has() -> None:
         assert asked, name
         assert asked <= targets, name
     assert "release/check_wheel" in (ROOT / "Containerfile").read_text("utf-8")
+
+
+def test_the_readme_is_whole_on_a_package_index() -> None:
+    """Rendered as PyPI does, every link and picture leads somewhere without the checkout."""
+    words = (sys.executable, ROOT / "release" / "readme.py", "https://example.org/o/leadline", "v1")
+    text = (ROOT / "README.md").read_text("utf-8")
+    done = subprocess.run(words, input=text, capture_output=True, text=True, check=True)
+    page = readme_renderer.markdown.render(done.stdout)
+    assert page is not None
+    leads = re.findall(r'(?:href|src)="([^"]+)"', page)
+    assert [each for each in leads if not each.startswith(("https://", "#"))] == []
+    own = [each for each in leads if "/leadline/" in each]
+    assert len(own) > 20
+    for each in own:
+        path = each.removeprefix("https://example.org/o/leadline/").split("/", 2)[2]
+        assert (ROOT / path.partition("#")[0]).exists(), each
+    assert "<!--" not in done.stdout
 
 
 def test_whatever_runs_in_a_release_is_known_by_its_digest() -> None:

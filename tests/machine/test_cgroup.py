@@ -151,7 +151,7 @@ def test_a_limit_above_the_own_one_is_refused() -> None:
 def test_senseless_limits(limit_bytes: int, message: str) -> None:
     with pytest.raises(CacheLimitRefused, match=message) as refused, memory_cgroup(limit_bytes):
         pytest.fail("made")
-    assert refused.value.exit_code == 2
+    assert refused.value.exit_code == 5
 
 
 def test_stale_groups_go_and_living_ones_stay(tmp_path: Path) -> None:

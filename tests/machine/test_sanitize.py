@@ -69,7 +69,9 @@ def test_json_is_the_same_document_without_raw_control_characters(
     document = {"name": "\x7f\x9b\x1b[2J ß € \U0001f480"}
     put_json(document)
     text = raw.getvalue().decode()
-    assert json.loads(text) == document
+    told = json.loads(text)
+    assert list(told) == ["leadline", "schema", "name"]
+    assert told["name"] == document["name"]
     assert not [sign for sign in text if not sign.isprintable() and sign != "\n"]
     assert "ß € \U0001f480" in text
 

@@ -279,7 +279,7 @@ def test_a_stripe_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
         "--no-bound",
     )
     _, err = process.communicate(timeout=HANG_S)
-    assert process.returncode == 2, err
+    assert process.returncode == 5, err
     said = [line for line in err.splitlines() if line.startswith("leadline: ")]
     assert len(said) == 1, err
     assert str(tmp_path / "b") in said[0]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leadline.engine import TargetRefused
+from leadline.errors import UsageRefused
 from leadline.outputs import write_whole
 from leadline.store import FORMATS, export_rows
 from leadline.studies.registry import KINDS, find_study
@@ -62,7 +62,7 @@ def command(
     try:
         write_whole(output, data)
     except OSError as error:
-        raise TargetRefused(
+        raise UsageRefused(
             f"{output} cannot be written: {error.strerror}; give another file"
         ) from error
     talk(f"wrote {output}")

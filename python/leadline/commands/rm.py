@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from leadline.errors import TargetRefused
+from leadline.errors import UsageRefused
 from leadline.record import Summary
 from leadline.record.kinds import KINDS
 from leadline.record.wording import format_count
@@ -53,7 +53,7 @@ def _study(store: Store, ref: str) -> str:
     found: Stored[Any, Any] = store.find(ref)
     own: str = found.start.study_id
     if not own.startswith(ref):
-        raise TargetRefused(
+        raise UsageRefused(
             f"{ref!r} is a system's name, and it may have several studies; give the id of one: "
             f"the newest is {own[:8]} (`leadline systems` lists all)"
         )
@@ -76,5 +76,5 @@ def _with_children(store: Store, study_id: str) -> list[Summary]:
 
 def _agreed(count: int) -> bool:
     if not sys.stdin.isatty():
-        raise TargetRefused("nobody can be asked here; add --yes to remove them")
+        raise UsageRefused("nobody can be asked here; add --yes to remove them")
     return typer.confirm(f"Remove {'it' if count == 1 else f'these {count}'} for good?", err=True)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from leadline.engine import BudgetSpent, TargetRefused, WrittenSpent
+from leadline.engine import BudgetSpent, WrittenSpent
+from leadline.errors import UsageRefused
 from leadline.record import Access, Measurement, Status
 from leadline.record.access import ACCESS_OPTIONS
 from leadline.record.study import Answer, Records, StudyStart
@@ -45,13 +46,13 @@ def find_unfinished(
             if not meant(found.start):
                 continue
             if summary.target != target:
-                raise TargetRefused(
+                raise UsageRefused(
                     f"the unfinished {records.said} of {system!r} is of {summary.target}, not of "
                     f"{target}; give that target, or start a new one without --resume"
                 )
             return found
     whose = repr(system) if parent is None else f"survey {parent[:8]}"
-    raise TargetRefused(
+    raise UsageRefused(
         f"no unfinished {records.said} of {whose} is stored; leave out --resume to start one"
     )
 
@@ -76,7 +77,7 @@ def require_same_access(
         then, now = getattr(begun, name), getattr(asked, name)
         chosen = now != getattr(Access(), name) if given is None else name in given
         if chosen and now != then:
-            raise TargetRefused(
+            raise UsageRefused(
                 f"the unfinished {what} of {system!r} has --{name} {then}, not {now}: "
                 f"leave --{name} out, or start a new {what} without --resume"
             )

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from leadline.errors import LeadlineError, TargetRefused
+from leadline.errors import LeadlineError, UsageRefused
 from leadline.record import Access
 from leadline.record.access import ACCESS_OPTIONS
 from leadline.record.workload import parse_share
@@ -182,7 +182,7 @@ def require_new(path: Path) -> None:
     charts = path.parent.glob(beside) if path.suffix.lower() in _CHARTS else ()
     for each in (path, *charts):
         if each.is_file() or each.is_symlink():
-            raise TargetRefused(
+            raise UsageRefused(
                 f"{each} is there already; add --force to overwrite it, or give another name"
             )
 

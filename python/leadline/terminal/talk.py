@@ -117,11 +117,21 @@ def _written() -> Iterator[None]:
         ) from error
 
 
+SCHEMA = 1
+"""Of the documents of --json: raised when a member goes or changes its meaning."""
+
+
 def put_json(document: Any) -> None:
-    """Put one JSON document on stdout."""
+    """Put one JSON document on stdout; an object says first who wrote it, and by which schema."""
     import msgspec  # noqa: PLC0415 - for the help alone it would take a tenth of the time
 
-    data = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    from leadline.machine.facts import leadline_version  # noqa: PLC0415 - as above
+
+    encoded = msgspec.json.encode(document)
+    if encoded.startswith(b"{"):
+        head = msgspec.json.encode({"leadline": leadline_version(), "schema": SCHEMA})
+        encoded = head[:-1] + b"," + encoded[1:] if len(encoded) > 2 else head
+    data = msgspec.json.format(encoded, indent=2)
     put_bytes(_STEERING.sub(_escaped, data.decode()).encode() + b"\n")
 
 

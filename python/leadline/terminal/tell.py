@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from leadline.engine import TargetRefused
+from leadline.errors import UsageRefused
 from leadline.record.study import StudyStart
 from leadline.store import Store
 from leadline.studies.registry import Kind
@@ -61,4 +61,4 @@ def require_output(path: Path | None, kind: Kind) -> None:
 def require_directory(path: Path) -> None:
     """Refuse a file that has no directory."""
     if not path.absolute().parent.is_dir():
-        raise TargetRefused(f"the directory of {path} does not exist; create it first")
+        raise UsageRefused(f"the directory of {path} does not exist; create it first")

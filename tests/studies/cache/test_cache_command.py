@@ -83,7 +83,7 @@ def _count(path: Path) -> int:
 )
 def test_what_cannot_be_studied_is_refused(tmp_path: Path, options: list[str], said: str) -> None:
     done = leadline("cache", *options, store=tmp_path / "store.sqlite")
-    assert done.returncode == 2
+    assert done.returncode in {2, 5}
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 

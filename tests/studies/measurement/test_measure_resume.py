@@ -146,7 +146,8 @@ def test_a_file_of_jobs_is_one_study_that_every_command_tells_whole(
     assert drawn.returncode == 0, drawn.stderr
     assert "both: " in page.read_text(encoding="utf-8")
     point = json.loads(leadline("show", study.points[1].point_id, "--json", store=store).stdout)
-    assert json.loads(told)["jobs"][1] == {"name": "log"} | point
+    own = {name: said for name, said in point.items() if name not in ("leadline", "schema")}
+    assert json.loads(told)["jobs"][1] == {"name": "log"} | own
 
 
 # ---- in this process, where a command of its own would tell no more ------------------------------
@@ -336,7 +337,7 @@ def test_a_resume_that_is_refused_leaves_a_study_that_runs_as_it_is(tmp_path: Pa
     assert before.status is Status.RUNNING
     with claim(place):
         refused = leadline(*words, "--resume", store=store)
-    assert refused.returncode == 2
+    assert refused.returncode == 5
     assert "in use by another Leadline" in refused.stderr
     assert newest(store) == before
     assert leadline(*words, "--resume", store=store).returncode == 0

@@ -71,7 +71,7 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], said: str, tmp_pat
     done = leadline(
         "stream", *[words.get(word, word) for word in arguments], store=tmp_path / "store.sqlite"
     )
-    assert done.returncode == 2, done.stderr
+    assert done.returncode in {2, 5}, done.stderr
     assert said in " ".join(done.stderr.replace("│", " ").split()), done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
@@ -96,7 +96,7 @@ def test_of_several_ranks_the_first_speaks(command: list[str], tmp_path: Path) -
         _, said = first.communicate(timeout=60)
         second.terminate()  # as the launcher does when one has ended, wherever the others are
         assert second.communicate(timeout=60)[1] == ""
-    assert first.returncode == 2
+    assert first.returncode in {2, 5}
     assert "leadline: " in said
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from leadline.engine import TargetRefused
+from leadline.errors import UsageRefused
 from leadline.outputs import write_whole
 from leadline.record.comparison import SystemsComparison
 from leadline.record.files import FILES
@@ -281,5 +281,5 @@ def _write(path: Path, data: bytes) -> None:
     try:
         write_whole(path, data)
     except OSError as error:
-        raise TargetRefused(f"{path} cannot be written: {error.strerror}") from error
+        raise UsageRefused(f"{path} cannot be written: {error.strerror}") from error
     talk(f"wrote {path}")

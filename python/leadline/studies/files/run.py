@@ -23,6 +23,7 @@ from leadline.engine import (
 )
 from leadline.engine.file_tests import DirectoryTests, ProgramsAsked
 from leadline.engine.targets.preflight import watch
+from leadline.errors import UsageRefused
 from leadline.record import Status, derive_seed, point_id
 from leadline.record.files import (
     FILES,
@@ -248,7 +249,7 @@ def run_files(
 
     """
     if stored is not None and stored.file_bytes is None:
-        raise TargetRefused(
+        raise UsageRefused(
             f"study {start.study_id[:8]} ended before the size of its files was decided; start a "
             "new one without --resume"
         )

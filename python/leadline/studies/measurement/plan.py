@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from leadline.engine import Limits, Target, TargetRefused, bytes_written, fitting
-from leadline.errors import LeadlineError
+from leadline.errors import LeadlineError, UsageRefused
 from leadline.fio import FioWorkload
 from leadline.fio.words import Typed
 from leadline.record import Access, Arrivals, Workload
@@ -279,7 +279,7 @@ def find_begun(store: Store, target: Target, workloads: Sequence[WorkloadAsked])
     except TargetRefused:
         other = find_unfinished(store, MEASUREMENT, system, target.text, meant=begun).start
         said = [each.name or format_workload(each.workload) for each in other.workloads]
-        raise TargetRefused(
+        raise UsageRefused(
             f"the unfinished measurement {other.study_id[:8]} of {system!r} runs other workloads: "
             f"{join_words(said)}. Give those, or none, or start a new one without --resume"
         ) from None

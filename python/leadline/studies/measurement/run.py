@@ -23,7 +23,6 @@ from leadline.engine import (
     Limits,
     Progress,
     Target,
-    TargetRefused,
     Wear,
     bounded,
     open_engine,
@@ -32,6 +31,7 @@ from leadline.engine import (
     room_findings,
     until_completed,
 )
+from leadline.errors import UsageRefused
 from leadline.lazy_import import late
 from leadline.record import (
     Access,
@@ -114,7 +114,7 @@ def measure_workloads(
     """
     growing = _Growing(store, start, before, written_bytes_max)
     if start.system_profile != target.profile:
-        raise TargetRefused(
+        raise UsageRefused(
             f"{target.text} describes another system than when measurement {start.study_id[:8]} "
             "began: set back what changed, or start a new one without --resume"
         )
@@ -225,7 +225,7 @@ class _Growing:
         written_bytes_max: int | None = None,
     ) -> None:
         if start.asked is None:
-            raise TargetRefused(
+            raise UsageRefused(
                 f"study {start.study_id[:8]} does not say what was to be measured, so it cannot go "
                 "on; start a new one without --resume"
             )
@@ -296,7 +296,7 @@ def _opened(target: Target, growing: _Growing, workload: WorkloadAsked) -> Itera
 def _require_fit(workload: WorkloadAsked, engine: Engine) -> None:
     replay = workload.replay
     if replay is not None and replay.files_bytes > engine.capacity_bytes:
-        raise TargetRefused(
+        raise UsageRefused(
             f"the {format_count(replay.files, 'file')} of {replay.trace} are "
             f"{format_bytes(replay.files_bytes)} long, more than the "
             f"{format_bytes(engine.capacity_bytes)} that may be used here (free space less its "
@@ -489,7 +489,7 @@ def _require_same_system(kept: Sequence[Measurement], engine: Engine) -> None:
     """
     changed = changed_facts(kept[-1].facts, engine.facts) if kept else ()
     if changed:
-        raise TargetRefused(
+        raise UsageRefused(
             f"this is not the system of the {format_count(len(kept), 'run')} before: "
             f"{'; '.join(changed)}. Together they would be an answer about neither: set back what "
             "changed, or start a new measurement without --resume"

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from leadline import _engine
-from leadline.engine import EngineFault, TargetRefused
+from leadline.engine import EngineFault
 from leadline.engine.child import answer
-from leadline.errors import LeadlineError
+from leadline.errors import LeadlineError, UsageRefused
 from leadline.record.job import STREAM_MEMORY_BYTES_MIN, StreamJob
 from leadline.record.streaming import StreamResult
 
@@ -251,7 +251,7 @@ class _Ranks:
         if share < STREAM_MEMORY_BYTES_MIN:
             least = STREAM_MEMORY_BYTES_MIN * most // 2**20
             raise _AgreedFailure(
-                TargetRefused(
+                UsageRefused(
                     f"{memory_bytes / 2**20:.0f} MiB of memory are too little for {most} ranks on "
                     f"a machine, which share them: give --memory {least}M or start fewer ranks"
                 )

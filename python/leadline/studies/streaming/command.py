@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from leadline.engine import TargetRefused
+from leadline.errors import UsageRefused
 from leadline.record.job import SKEW_MAX
 from leadline.record.streaming import RECORD_BYTES
 from leadline.studies.streaming.command_balance import scale
@@ -140,10 +140,10 @@ def generate(
     Example: leadline stream generate /data/records --bytes 1GiB
     """
     if (records is None) == (size is None):
-        raise TargetRefused("say how many: --records N, or --bytes SIZE, and not both")
+        raise UsageRefused("say how many: --records N, or --bytes SIZE, and not both")
     count = records if records is not None else (size or 0) // RECORD_BYTES
     if count == 0:
-        raise TargetRefused(f"--bytes {size}: a record has {RECORD_BYTES} bytes; give more")
+        raise UsageRefused(f"--bytes {size}: a record has {RECORD_BYTES} bytes; give more")
     wanted = msgspec.structs.replace(wanted, destination=destination)
     make_records(wanted, count, format, skew, json=json)
 

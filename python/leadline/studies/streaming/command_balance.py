@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from leadline.engine import Target, TargetRefused
+from leadline.engine import Target
+from leadline.errors import UsageRefused
 from leadline.record.balance import StreamBalance
 from leadline.record.streaming import KERNELS, STREAM, KernelName, StreamStart
 from leadline.record.wording import format_count, join_words
@@ -264,4 +265,4 @@ def _require_output(output: Path | None) -> None:
         return
     require_directory(output)
     if output.suffix.lower() != ".html":
-        raise TargetRefused(f"{output}: a balance is drawn as a page; end the name in .html")
+        raise UsageRefused(f"{output}: a balance is drawn as a page; end the name in .html")

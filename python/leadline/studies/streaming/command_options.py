@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import typer
 
-from leadline.errors import TargetRefused
+from leadline.errors import UsageRefused
 from leadline.record.job import (
     STREAM_DEPTH_MAX,
     STREAM_THREADS_MAX,
@@ -192,7 +192,7 @@ def within(source: str, destination: str) -> str:
     if Path(destination).is_dir():
         return str(Path(destination) / Path(source).name)
     if destination.endswith("/"):
-        raise TargetRefused(
+        raise UsageRefused(
             f"there is no directory {destination}; make it first: mkdir {destination}, or name the "
             f"file that is to be made: {destination.rstrip('/')}"
         )

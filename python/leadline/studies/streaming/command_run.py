@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from leadline.engine import Stopped, TargetRefused, open_streams
-from leadline.errors import LeadlineError
+from leadline.engine import Stopped, open_streams
+from leadline.errors import LeadlineError, UsageRefused
 from leadline.record.job import StreamJob
 from leadline.record.streaming import (
     STREAM,
@@ -101,7 +101,7 @@ def _require_one_process(ranks: int, shown: Shown) -> None:
         ("--resume", shown.resume),
     ):
         if ranks > 1 and asked:
-            raise TargetRefused(f"{option} is for one process; leave it out under mpirun")
+            raise UsageRefused(f"{option} is for one process; leave it out under mpirun")
 
 
 def _tell_end(text: str) -> None:
@@ -244,7 +244,7 @@ def _sum_of(text: str) -> str:
     try:
         return f"{int(text, 16):x}"
     except ValueError:
-        raise TargetRefused(
+        raise UsageRefused(
             f"--checksum {text!r} is no number in hexadecimal digits; `leadline stream check SRC` "
             "prints the one of its data"
         ) from None
@@ -301,9 +301,9 @@ def _one_job(job: StreamJob) -> StreamResult:
 
 def _require_alone(command: str) -> None:
     if rank_started() > 0:  # the first rank says why
-        sys.exit(TargetRefused.exit_code)
+        sys.exit(UsageRefused.exit_code)
     if ranks_started() > 1:
-        raise TargetRefused(
+        raise UsageRefused(
             f"leadline stream {command} runs on one process, not on {ranks_started()} ranks: "
             "start it without mpirun, with --threads"
         )

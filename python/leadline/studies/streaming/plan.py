@@ -8,7 +8,7 @@ from typing import cast
 
 import msgspec
 
-from leadline.engine import Directory, TargetRefused, available_memory_bytes
+from leadline.engine import Directory, available_memory_bytes
 from leadline.engine.streams.jobs import record_format_of, scan_of_share
 from leadline.engine.streams.places import (
     DataSet,
@@ -17,6 +17,7 @@ from leadline.engine.streams.places import (
     find_data_set,
     require_possible,
 )
+from leadline.errors import UsageRefused
 from leadline.machine.resources import free_memory_bytes
 from leadline.record import Interval
 from leadline.record.job import (
@@ -103,7 +104,7 @@ def plan_run(
 
     """
     if kernel not in KERNELS:
-        raise TargetRefused(f"the kernels are {', '.join(KERNELS)}; there is no {kernel!r}")
+        raise UsageRefused(f"the kernels are {', '.join(KERNELS)}; there is no {kernel!r}")
     source = find_data_set(absolute(wanted.source or ""))
     chosen = _kernel(kernel, source, match_frac, rows, columns)
     job = job_of(chosen, wanted)
@@ -137,7 +138,7 @@ def plan_records(wanted: Wanted, records: int, record_format: str, skew: float) 
 
     """
     if record_format not in ("binary", "ascii"):
-        raise TargetRefused(f"--format is binary or ascii, not {record_format!r}")
+        raise UsageRefused(f"--format is binary or ascii, not {record_format!r}")
     kernel = Generate(records=records, format=cast("RecordFormat", record_format), skew=skew)
     job = job_of(kernel, wanted)
     require_possible(job)
@@ -159,7 +160,7 @@ def plan_check(wanted: Wanted) -> StreamJob:
 def job_of(kernel: Kernel, wanted: Wanted) -> StreamJob:
     """Return the job, its paths absolute."""
     if wanted.read not in ("mmap", "uring"):
-        raise TargetRefused(f"--io is mmap or uring, not {wanted.read!r}")
+        raise UsageRefused(f"--io is mmap or uring, not {wanted.read!r}")
     output = None
     if wanted.destination is not None:
         output = Output(
@@ -225,7 +226,7 @@ def _kernel(
     if kernel == "transpose":
         return _transpose(source, rows, columns)
     if not 0 < match_frac <= 1:
-        raise TargetRefused(
+        raise UsageRefused(
             f"--match {match_frac:g} is no share of the records: above 0, to 1 for all of them"
         )
     return scan_of_share(match_frac, record_format_of(source.first_bytes(RECORD_BYTES)))
@@ -237,7 +238,7 @@ def _transpose(source: DataSet, rows: int | None, columns: int | None) -> Transp
     side = math.isqrt(blocks)
     if rows is None and columns is None:
         if side * side != blocks:
-            raise TargetRefused(
+            raise UsageRefused(
                 f"{source.path} has {blocks} blocks of 4 KiB, which are no square; give --rows "
                 "and --columns"
             )

@@ -14,7 +14,7 @@ from importlib import resources
 
 import msgspec
 
-from leadline.errors import TargetRefused
+from leadline.errors import UsageRefused
 from leadline.inputs import parse_toml
 from leadline.record.balance import (
     Balance,
@@ -113,7 +113,7 @@ def published_balance(ref: str, changes: Mapping[str, float] | None = None) -> S
     name = ref.removeprefix(PREFIX)
     if name not in published_titles():
         known = ", ".join(published_titles())
-        raise TargetRefused(f"{ref}: the platforms with a published balance are: {known}")
+        raise UsageRefused(f"{ref}: the platforms with a published balance are: {known}")
     profile = _load(name)
     phases = tuple(_phases(name, profile))
     balances = tuple(each.balance for each in phases)

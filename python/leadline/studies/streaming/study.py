@@ -10,14 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from leadline.engine import (
-    BudgetSpent,
-    Streams,
-    TargetRefused,
-    host_facts,
-    open_streams,
-    target_facts,
-)
+from leadline.engine import BudgetSpent, Streams, host_facts, open_streams, target_facts
 from leadline.engine.streams.disks import (
     DATA_MULTIPLE_BYTES,
     Effort,
@@ -25,6 +18,7 @@ from leadline.engine.streams.disks import (
     open_stream_disks,
 )
 from leadline.engine.streams.places import disks_of
+from leadline.errors import UsageRefused
 from leadline.record import Status, derive_seed
 from leadline.record.finding import Finding
 from leadline.record.streaming import (
@@ -96,7 +90,7 @@ def begin_scaling(directories: Sequence[str], asked: ScalingOptions) -> StreamSt
 
     """
     if not directories:
-        raise TargetRefused("no directory was given; give one for each disk")
+        raise UsageRefused("no directory was given; give one for each disk")
     facts = host_facts() | target_facts(directories[0])
     return StreamStart(
         study_id=uuid.uuid4().hex,
@@ -125,7 +119,7 @@ def whole_bytes(data_bytes: int) -> int:
     """
     count = data_bytes // DATA_MULTIPLE_BYTES
     if count < 1:
-        raise TargetRefused(
+        raise UsageRefused(
             f"--size {format_bytes(data_bytes)} is too little; give at least "
             f"{format_bytes(DATA_MULTIPLE_BYTES)}"
         )
@@ -229,7 +223,7 @@ def _runs_done(study: StreamStudy, steps: Sequence[Step], asked: ScalingOptions)
     for run, step in zip(study.runs, steps, strict=False):
         ran = Step(run.repetition, run.disks, run.options.kernel)
         if ran != step or run.options != options_of(step.kernel, asked):
-            raise TargetRefused(
+            raise UsageRefused(
                 f"stored run {run.options.kernel} on {run.disks} disks was begun with other "
                 "options (--kernels, --size, --memory, --threads, --repeat or --seed): give those "
                 "again, or start a new study without --resume"
@@ -393,7 +387,7 @@ class KernelRuns(Study[Streams, StreamStart, Before | None]):
                 if kept[name] != asked[name]
             ]
             if differs:
-                raise TargetRefused(
+                raise UsageRefused(
                     f"the unfinished study {found.start.study_id[:8]} runs with "
                     f"{'; '.join(differs)}: give the same options, or leave out --resume to start "
                     "a new one"

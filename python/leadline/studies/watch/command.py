@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from leadline.engine import Target, TargetRefused, open_engine, preflight, require_fit
+from leadline.engine import Target, open_engine, preflight, require_fit
+from leadline.errors import UsageRefused
 from leadline.fio.words import read_words
 from leadline.outputs import write_whole
 from leadline.record import Access, Workload
@@ -182,4 +183,4 @@ def _write(path: Path, data: bytes) -> None:
     try:
         write_whole(path, data)
     except OSError as error:
-        raise TargetRefused(f"{path} cannot be written: {error.strerror}") from error
+        raise UsageRefused(f"{path} cannot be written: {error.strerror}") from error
