@@ -18,6 +18,8 @@ from leadline.machine.build import EXTRAS
 from places import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+LISTED = ("release/zig.txt", "release/pex.txt", "release/site/requirements.txt")
+"""What a release installs beside what a checkout has."""
 OF_MODULES = {"vl-convert-python": "vl_convert"}
 """Packages whose modules have other names."""
 
@@ -109,12 +111,12 @@ def test_whatever_runs_in_a_release_is_known_by_its_digest() -> None:
     used = re.findall(r"uses:\s*(\S+)", workflows)
     assert used
     assert [each for each in used if not re.search(r"@[0-9a-f]{40}$", each)] == []
-    for listed in ("requirements-dev.lock", "release/zig.txt", "release/site/requirements.txt"):
+    for listed in ("requirements-dev.lock", *LISTED):
         text = (ROOT / listed).read_text("utf-8").replace("\\\n", " ")
         packages = [line for line in text.splitlines() if line and not line.startswith(("#", " "))]
         assert packages
         assert [line for line in packages if "--hash=sha256:" not in line] == [], listed
-    scripts = [ROOT / "Makefile", ROOT / "release" / "wheel"]
+    scripts = [ROOT / "Makefile", ROOT / "release" / "wheel", ROOT / "release" / "onefile"]
     installs = "".join(path.read_text("utf-8").replace("\\\n", " ") for path in scripts)
     lines = [line for line in installs.splitlines() if "pip install" in line]
     assert len(lines) >= 4

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from capture_arena import LOOP, PYTHON, READS, Arena, exact, is_watched, started, wait_for_reads
+from capture_arena import LOOP, PYTHON, READS, Arena, exact, started, wait_for_reads
 
 from command import LEADLINE
 
@@ -343,11 +343,12 @@ def test_calls_for_which_there_was_no_room_are_told_and_not_predicted_from() -> 
             assert program.stdout.readline() == "ready\n"
             words = ("--json", "--way", "bpf", "--pid", str(program.pid))
             with arena.run(LEADLINE, "characterize", *words) as watching:
-                while not is_watched(watching.pid, program.pid, "bpf"):
-                    if watching.poll() is not None:
-                        assert watching.stderr is not None
-                        pytest.skip(f"no BPF here: {watching.stderr.read()}")
-                    time.sleep(0.02)
+                assert watching.stderr is not None
+                for line in watching.stderr:
+                    if line == f"watching process {program.pid}\n":
+                        break
+                else:
+                    pytest.skip("no BPF here")
                 read(2_000)
                 watching.send_signal(signal.SIGSTOP)
                 read(600_000)

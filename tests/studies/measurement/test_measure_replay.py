@@ -173,7 +173,7 @@ def test_a_trace_that_changed_meanwhile_is_another(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_memory_that_the_program_held_is_no_page_cache(tmp_path: Path) -> None:
-    """96 MiB of memory less 70 cannot hold a file of 30, which is read three times."""
+    """96 MiB less 70 hold 26 of a file's 30, which is read three times: 4 are missed twice."""
     mib = 1 << 20
     held = f"A 0 4294967295 0 {70 * mib} 0 0 0\n"
     length = f"L 0 0 0 {30 * mib} 0 0 0\n"
@@ -183,7 +183,7 @@ def test_memory_that_the_program_held_is_no_page_cache(tmp_path: Path) -> None:
     code, said, complained = run(tmp_path, *words, "--json")
     assert code == 0, complained
     assert json.loads(said)["replay"]["memory_bytes"] == 70 * mib
-    assert json.loads(said)["result"]["device_bytes"]["read"] >= 2 * 30 * mib
+    assert json.loads(said)["result"]["device_bytes"]["read"] >= (30 + 2 * 4) * mib
     shown = run(tmp_path, *words)
     assert shown[0] == 0, shown[2]
     assert "holding 70 MiB as the program did" in " ".join(shown[1].split())

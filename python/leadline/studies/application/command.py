@@ -391,17 +391,18 @@ def _of_trace(trace: str, store: Store, name: str | None) -> Application:
 
 
 def _of_running(asked: Watched, store: Store, name: str | None) -> Application:
+    begun = False
+
+    def heard(requests: int, moved: int) -> None:
+        nonlocal begun
+        if not begun and not asked.command:
+            talk(f"watching {asked.said}")  # whatever it does from now on is seen
+        begun = True
+        say(f"watching, {requests:,} requests, {format_bytes(moved)}")
+
     try:
         with _progress("watching", quiet=bool(asked.command)) as (say, on_seen):
-            return characterize_running(
-                asked,
-                store,
-                name=name,
-                on_requests=lambda requests, moved: say(
-                    f"watching, {requests:,} requests, {format_bytes(moved)}"
-                ),
-                on_seen=on_seen,
-            )
+            return characterize_running(asked, store, name=name, on_requests=heard, on_seen=on_seen)
     except KeyboardInterrupt as stopped:
         raise TraceStopped(
             "stopped while it was described, and nothing is kept: run it again"
