@@ -151,6 +151,7 @@ wheel: build
 # The wheel as a stranger meets it, without Rust; installs from the package index.
 check-wheel:
 	release/check_wheel
+	release/check_sdist
 
 # The documentation as a site with a search of its own, in build/docs/site; its generator comes from
 # the package index, into a place of its own.

@@ -132,7 +132,9 @@ def main() -> int:
         if why is not None:
             failed.append(f"{bench.name}: {why}")
             print(f"  not stored: {why}", flush=True)
-    print("\n".join(failed) or "all are of the code now: `make figures` puts them into the text")
+    if not asked.list:
+        done = "all are of the code now: `make figures` puts them into the text"
+        print("\n".join(failed) or done)
     return 1 if failed else 0
 
 

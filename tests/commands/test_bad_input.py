@@ -14,15 +14,7 @@ from places import ROOT
 
 GOOD_PROFILE = (ROOT / "python/leadline/profiles/two-level.toml").read_text(encoding="utf-8")
 WORKLOAD = "unique_bytes=8MiB,size_mean=32KiB"
-OF_TARGETS = (
-    "no-such-system",
-    "gopher",
-    "target",
-    "/no/such/directory",
-    "nfs",
-    "/dev/vda",
-    "punchcard",
-)
+OF_TARGETS = ("no-such-system", "gopher", "target", "/no/such/directory", "nfs", "/dev/vda")
 """What is wrong is a target, or what it can do, and not the words."""
 
 

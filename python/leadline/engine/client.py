@@ -16,7 +16,7 @@ from leadline.engine.targets.nfs import claim_on_server
 from leadline.engine.targets.place import DirectoryPlace, Place
 from leadline.engine.targets.target import Target
 from leadline.engine.wear import Wear
-from leadline.errors import TargetRefused
+from leadline.errors import UsageRefused
 from leadline.machine.cgroup import memory_cgroup
 from leadline.machine.dirty_limits import restore_left_limits
 from leadline.record import EngineResult, Workload
@@ -182,7 +182,7 @@ def fitting(target: Target, access: Access, engine: str) -> Access:
     """
     named = msgspec.structs.replace(access, backend=_backend(target, access))
     if named.placement not in PLACEMENTS:
-        raise TargetRefused(f"--placement is auto or free, not {named.placement!r}")
+        raise UsageRefused(f"--placement is auto or free, not {named.placement!r}")
     _check_engine(target, engine, named)
     if named.cache_limit_bytes is not None:
         target.require_own_cache()
@@ -191,21 +191,21 @@ def fitting(target: Target, access: Access, engine: str) -> Access:
 
 def _check_engine(target: Target, engine: str, access: Access) -> None:
     if engine not in ENGINES:
-        raise TargetRefused(f"--engine is leadline or fio, not {engine!r}")
+        raise UsageRefused(f"--engine is leadline or fio, not {engine!r}")
     if engine == "fio" and not target.has_files:
-        raise TargetRefused(
+        raise UsageRefused(
             f"--engine fio needs a directory, which {target.text} is not: leave --engine out"
         )
     if access.waits and not target.has_device:
-        raise TargetRefused(
+        raise UsageRefused(
             f"--sync {access.sync} waits for a device, and null: has none: leave it out"
         )
     if access.fills and (target.virtual_time or not target.has_device):
-        raise TargetRefused(
+        raise UsageRefused(
             f"--compress and --dedup say what data are, and {target.text} has none: leave them out"
         )
     for said in access.beyond("backend", "direct") if engine == "fio" else ():
-        raise TargetRefused(f"--{said} is Leadline's; leave it or --engine fio out")
+        raise UsageRefused(f"--{said} is Leadline's; leave it or --engine fio out")
 
 
 def _backend(target: Target, access: Access) -> str:
@@ -213,12 +213,12 @@ def _backend(target: Target, access: Access) -> str:
     if access.direct:
         target.require_direct()
     if backend and backend not in target.backends:
-        raise TargetRefused(
+        raise UsageRefused(
             f"--backend {backend} does not work on {target.text}; it takes "
             f"{' or '.join(target.backends)}"
         )
     if backend == "mmap" and access.direct:
-        raise TargetRefused(
+        raise UsageRefused(
             "--backend mmap reads through the page cache by its nature, and --direct goes past it: "
             "leave --direct out, or use --backend pread or uring"
         )

@@ -2,13 +2,14 @@
 
 Names are resolved on first use: SciPy takes longer to load than most commands take.
 
-boundaries      fit_boundaries: where each level of the hierarchy ends
+boundaries   fit_boundaries: where each level of the hierarchy ends
 held         held_bytes: how much a cache holds, from what reads found in it
 placement    next_unique_bytes: where to measure next
 pooling      several runs of one workload as one answer
 intervals    noise within and between runs, and the intervals of readings
 curves       slope, half-way point, good range, still rising
 drift        did the sentinel move, slowly or at one moment
+monitor      has a series changed its level, told reading by reading
 """
 
 from typing import TYPE_CHECKING

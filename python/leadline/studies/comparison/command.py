@@ -249,6 +249,8 @@ def _by_application(
 
     described = load_application(store, ref)
     systems = named_systems(store, refs, model=model, extrapolate=extrapolate)
+    if any(system.more for system in systems):
+        raise ComparisonRefused("an application is compared by one survey of each system: name one")
     document = compare_application(systems, described)
     if json:
         put_json(document)
