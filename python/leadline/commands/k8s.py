@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leadline.terminal.options import positive_bytes, positive_seconds, reader
+from leadline.terminal.options import duration, positive_bytes, reader
 from leadline.terminal.talk import put_bytes, talk
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -106,9 +106,7 @@ def command(
             help="Of the volume.  [default: four times the memory]",
         ),
     ] = None,
-    budget: Annotated[
-        float, typer.Option(parser=reader(positive_seconds), metavar="TIME", help="Of the survey.")
-    ] = 1200.0,
+    budget: Annotated[float, duration("Of the survey.")] = 1200.0,
     name: Annotated[str, typer.Option(metavar="NAME", help="Of the claim and the job.")] = (
         "leadline"
     ),

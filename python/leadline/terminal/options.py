@@ -51,9 +51,9 @@ def positive_seconds(text: str) -> float:
     return seconds
 
 
-def duration(said: str) -> Any:
+def duration(said: str, *names: str) -> Any:
     """Return the option of a time, `90s` or `10m`, with what its help says."""
-    return typer.Option(parser=reader(positive_seconds), metavar="TIME", help=said)
+    return typer.Option(*names, parser=reader(positive_seconds), metavar="TIME", help=said)
 
 
 def share_between(low: float, high: float) -> Callable[[str | float], float]:

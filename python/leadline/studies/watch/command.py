@@ -25,8 +25,6 @@ from leadline.terminal.options import (
     Seed,
     TargetArgument,
     duration,
-    positive_seconds,
-    reader,
     with_access,
 )
 from leadline.terminal.talk import print_findings, put_json, show, talk
@@ -45,15 +43,7 @@ _Words = Annotated[
         f"{format_workload(USUAL)}.",
     ),
 ]
-_For = Annotated[
-    float | None,
-    typer.Option(
-        "--for",
-        parser=reader(positive_seconds),
-        metavar="TIME",
-        help="How long to watch.  [default: until Ctrl-C]",
-    ),
-]
+_For = Annotated[float | None, duration("How long to watch.  [default: until Ctrl-C]", "--for")]
 _Textfile = Annotated[
     Path | None,
     typer.Option(
@@ -120,9 +110,15 @@ def command(
         talk(_format_plan(asked, virtual=engine.virtual))
         system = Opened(name or chosen.name, chosen.text, engine)
         told = _Told(chosen.text, textfile, json=json)
-        for probe in watch(system, chosen.path, asked, diary):
-            told.take(probe)
-        told.end()
+        try:
+            for probe in watch(system, chosen.path, asked, diary):
+                told.take(probe)
+        except KeyboardInterrupt:
+            told.end()
+            if for_ is not None:  # before its time; without one this is how it ends
+                raise
+        else:
+            told.end()
 
 
 def _format_plan(asked: WatchAsked, *, virtual: bool) -> str:
