@@ -15,7 +15,7 @@ from leadline.record import Interval, Level, Survey
 from leadline.record.comparison import Rule, SystemsComparison
 from leadline.record.finding import Finding
 from leadline.record.survey import DriftStep
-from leadline.studies.comparison.contenders import Disturbance, disturbance_of, withheld
+from leadline.studies.comparison.contenders import Disturbance, disturbance_of, joined, withheld
 from leadline.studies.comparison.document import Terms, compare_systems
 from leadline.studies.comparison.ratio import LogRatio
 
@@ -159,3 +159,12 @@ def test_what_disturbed_a_survey_stands_beside_the_verdict_that_it_does_not_with
     (pair,) = compared(0.4, 0.0, BUSY).pairs
     assert pair.verdict == "a"
     assert msgspec.structs.replace(OTHERS, where="rapid") in pair.findings
+
+
+def test_what_disturbed_every_survey_of_a_side_is_in_no_spread() -> None:
+    """Of two that drifted, the smaller drift is in both, and their difference does not show it."""
+    calm = Disturbance()
+    ones = [Disturbance(0.3), Disturbance(0.2)]
+    assert joined(ones).ln == 0.2
+    assert joined([*ones, calm]).ln == 0.0
+    assert joined(ones[:1]) == ones[0]

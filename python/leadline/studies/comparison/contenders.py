@@ -70,11 +70,9 @@ def withheld(ratio: LogRatio, unknown_ln: float) -> bool:
 
 
 def joined(disturbances: Sequence[Disturbance]) -> Disturbance:
-    """Return what disturbed the surveys of one side: between several it is in the interval."""
-    if len(disturbances) == 1:
-        return disturbances[0]
+    """Return what disturbed all surveys of one side: what differs is in the interval already."""
     found = dict.fromkeys(finding for each in disturbances for finding in each.findings)
-    return Disturbance(0.0, tuple(found))
+    return Disturbance(min(each.ln for each in disturbances), tuple(found))
 
 
 def _moved_frac(survey: Survey) -> float:

@@ -200,8 +200,8 @@ def gate_lines(gate: Gate, *, brief: bool = False) -> list[str]:
 
 WORSE = {
     "slower": "slower",
-    "p99": "longer in p99 latency",
-    "cpu_per_io": "dearer in processor time a request",
+    "p99": "higher in p99 latency",
+    "cpu_per_io": "higher in CPU time per request",
 }
 
 
