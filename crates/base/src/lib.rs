@@ -3,7 +3,8 @@
 //!
 //! Towards the caller: [`line`](mod@line) (a job from its text to its last event), [`error`] and
 //! [`events`]. Towards the machine: [`beneath`] and [`space`] (files and the room for them),
-//! [`request`] (what a worker asks for), [`buffer`], [`ring`], [`clock`] and [`host`]. Numbers:
+//! [`request`] (what a worker asks for), [`buffer`], [`ring`], [`threads`], [`clock`] and [`host`].
+//! Numbers:
 //! [`histogram`] and [`normal`].
 //!
 //! The hot loops are compiled in other crates, and without LTO only what says `#[inline]` is sure to
@@ -23,3 +24,4 @@ pub mod replay;
 pub mod request;
 pub mod ring;
 pub mod space;
+pub mod threads;

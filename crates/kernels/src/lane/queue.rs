@@ -1,16 +1,15 @@
 //! The kernel's end of a lane: `io_uring`, or threads where that is forbidden.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Error, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode};
 use leadline_base::error::EngineError;
 use leadline_base::ring::build;
+use leadline_base::threads::{Threads, outcome};
 
 /// Wakes a worker that waits for the kernel.
 pub(super) struct Bell(File);
@@ -61,7 +60,7 @@ const BELL: u64 = u64::MAX;
 /// Requests under way, each in a slot.
 pub(super) enum Queue {
     Ring { ring: Box<IoUring>, bell_armed: bool },
-    Threads(Threads),
+    Threads(Threads<Sent>),
 }
 
 impl Queue {
@@ -73,7 +72,13 @@ impl Queue {
         match build((slots + 1).next_power_of_two().min(4096) as u32) {
             Ok(ring) => Ok(Self::Ring { ring: Box::new(ring), bell_armed: false }),
             Err(error) if is_forbidden(&error) => {
-                Threads::new(slots, Arc::clone(bell)).map(Self::Threads)
+                let bell = Arc::clone(bell);
+                let made = Threads::new(slots, called, move || bell.ring());
+                made.map(Self::Threads).map_err(|error| {
+                    EngineError::target(format!(
+                        "no more threads can be started: {error}; ask for less --depth"
+                    ))
+                })
             }
             Err(error) => Err(refused(&error)),
         }
@@ -83,7 +88,7 @@ impl Queue {
         let ring = match self {
             Self::Ring { ring, .. } => ring,
             Self::Threads(threads) => {
-                threads.send(Sent { slot, file, call });
+                threads.push(slot, Sent { file, call });
                 return Ok(());
             }
         };
@@ -106,7 +111,7 @@ impl Queue {
             Self::Ring { ring, bell_armed } => (ring, bell_armed),
             Self::Threads(threads) => {
                 bell.wait();
-                return Ok(threads.done());
+                return Ok(std::iter::from_fn(|| threads.pop()).collect());
             }
         };
         if !*bell_armed {
@@ -159,8 +164,7 @@ fn refused(error: &Error) -> EngineError {
     ))
 }
 
-struct Sent {
-    slot: usize,
+pub(super) struct Sent {
     file: RawFd,
     call: Call,
 }
@@ -168,89 +172,10 @@ struct Sent {
 // SAFETY: the memory that a call names is the worker's, which leaves it alone until the call is done.
 unsafe impl Send for Sent {}
 
-struct Orders {
-    /// None when the threads are to end.
-    waiting: Mutex<Option<VecDeque<Sent>>>,
-    more: Condvar,
-    done: Mutex<Vec<(usize, i32)>>,
-    bell: Arc<Bell>,
-}
-
-/// A thread for each slot, making blocking calls; dropped, it waits for what is under way.
-pub(super) struct Threads {
-    orders: Arc<Orders>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Threads {
-    fn new(slots: usize, bell: Arc<Bell>) -> Result<Self, EngineError> {
-        let orders = Arc::new(Orders {
-            waiting: Mutex::new(Some(VecDeque::with_capacity(slots))),
-            more: Condvar::new(),
-            done: Mutex::default(),
-            bell,
-        });
-        let mut own = Self { orders, threads: Vec::with_capacity(slots) };
-        for _ in 0..slots {
-            let orders = Arc::clone(&own.orders);
-            let thread = std::thread::Builder::new()
-                .name("leadline-request".to_owned())
-                .stack_size(64 << 10)
-                .spawn(move || orders.work());
-            own.threads.push(thread.map_err(|error| {
-                EngineError::target(format!(
-                    "no more threads can be started: {error}; ask for less --depth"
-                ))
-            })?);
-        }
-        Ok(own)
-    }
-
-    fn send(&self, sent: Sent) {
-        if let Some(waiting) = locked(&self.orders.waiting).as_mut() {
-            waiting.push_back(sent);
-        }
-        self.orders.more.notify_one();
-    }
-
-    fn done(&self) -> Vec<(usize, i32)> {
-        std::mem::take(&mut *locked(&self.orders.done))
-    }
-}
-
-impl Drop for Threads {
-    fn drop(&mut self) {
-        *locked(&self.orders.waiting) = None;
-        self.orders.more.notify_all();
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Orders {
-    fn work(&self) {
-        while let Some(sent) = self.next() {
-            let code = called(&sent);
-            locked(&self.done).push((sent.slot, code));
-            self.bell.ring();
-        }
-    }
-
-    fn next(&self) -> Option<Sent> {
-        let none =
-            |waiting: &mut Option<VecDeque<Sent>>| waiting.as_ref().is_some_and(VecDeque::is_empty);
-        let waiting = locked(&self.waiting);
-        let mut waiting =
-            self.more.wait_while(waiting, none).unwrap_or_else(PoisonError::into_inner);
-        waiting.as_mut()?.pop_front()
-    }
-}
-
 /// Bytes moved, or the error below zero.
 fn called(sent: &Sent) -> i32 {
     // SAFETY: file and memory are the worker's, who waits for this call.
-    let code = unsafe {
+    outcome(unsafe {
         match sent.call {
             Call::Read { at, pieces, count } => {
                 libc::preadv(sent.file, pieces, count as i32, at as i64)
@@ -260,13 +185,5 @@ fn called(sent: &Sent) -> i32 {
             }
             Call::Sync => libc::fdatasync(sent.file) as isize,
         }
-    };
-    if code < 0 {
-        return -Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-    }
-    code as i32
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    })
 }

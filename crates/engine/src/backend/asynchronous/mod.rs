@@ -10,17 +10,18 @@ mod uring;
 
 use std::fs::File;
 use std::io::Error;
+use std::os::fd::AsRawFd;
 
 use leadline_base::buffer::BufferSlice;
 use leadline_base::error::EngineError;
 use leadline_base::request::{Kind, Request};
+use leadline_base::threads::Threads;
 use leadline_wire::job::backend::WriteSync;
 
 use crate::backend::Wire;
 use crate::backend::{Completion, FsyncTurn, QueueBackend, ended_early, failed, not_synced};
 
 use aio::Context;
-use pool::Pool;
 use uring::Ring;
 
 /// Requests sent by one call through the cache.
@@ -84,7 +85,7 @@ unsafe impl Send for Piece {}
 enum Queue {
     IoUring(Box<Ring>),
     LinuxAio(Context),
-    Threads(Pool),
+    Threads(Threads<Piece>),
 }
 
 impl Queue {
@@ -93,8 +94,8 @@ impl Queue {
         match self {
             Self::IoUring(ring) => ring.push(piece),
             Self::LinuxAio(context) => context.push(piece),
-            Self::Threads(pool) => {
-                pool.push(piece);
+            Self::Threads(threads) => {
+                threads.push(piece.slot, piece);
                 Ok(())
             }
         }
@@ -106,7 +107,7 @@ impl Queue {
         match self {
             Self::IoUring(ring) => ring.enter(timeout_ns),
             Self::LinuxAio(context) => context.enter(timeout_ns),
-            Self::Threads(pool) => Ok(pool.enter(timeout_ns)),
+            Self::Threads(threads) => Ok(threads.wait(timeout_ns)),
         }
     }
 
@@ -116,7 +117,7 @@ impl Queue {
         match self {
             Self::IoUring(ring) => ring.pop(),
             Self::LinuxAio(context) => context.pop(),
-            Self::Threads(pool) => pool.pop(),
+            Self::Threads(threads) => threads.pop(),
         }
     }
 }
@@ -237,7 +238,7 @@ impl QueueBackend for AsyncBackend {
                 Queue::IoUring(Box::new(Ring::new(file, &mut self.buffers, self.batch)?))
             }
             Way::LinuxAio => Queue::LinuxAio(Context::new(file, slots)?),
-            Way::Threads => Queue::Threads(Pool::new(file, slots)?),
+            Way::Threads => Queue::Threads(pool::threads(file.as_raw_fd(), slots)?),
         });
         Ok(())
     }
