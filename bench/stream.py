@@ -32,18 +32,8 @@ from figures import Cell, Column, Row, add_save_option, save, slug
 from figures.rendered import say
 from leadline.engine import Streams, TargetRefused, open_streams, stop_on_signals
 from leadline.engine.streams.jobs import scan_of_share
-from leadline.record.job import (
-    Capacity,
-    Check,
-    Generate,
-    Kernel,
-    Output,
-    Scan,
-    Sort,
-    StreamJob,
-    Way,
-)
-from leadline.record.streaming import CapacityResult, KernelName, StreamOptions, StreamResult
+from leadline.record.job import Capacity, Check, Generate, Kernel, Output, Scan, Sort, StreamJob
+from leadline.record.streaming import CapacityResult, KernelName, StreamOptions, StreamResult, Way
 from leadline.stats import pooled_noise, reading_interval
 from leadline.studies.streaming.measured import bound
 from leadline.studies.streaming.plan import capacities_of

@@ -19,7 +19,7 @@ from leadline.record.jobs.file_test import FileProgram, FileTestResult
 from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
 from leadline.record.jobs.streams import StreamAsked
 from leadline.record.result import EngineResult
-from leadline.record.streaming import StreamResult
+from leadline.record.streaming import StreamResult, Way
 from leadline.record.workbench import Measured
 from leadline.record.workload import Workload
 
@@ -419,16 +419,6 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     """Directories of its stripes, one for each disk; none: a plain file."""
     stripe_bytes: int = 65536
     replace: bool = False
-
-
-class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """How bytes are moved."""
-
-    read: Literal["mmap", "uring"] = "uring"
-    read_direct: bool = True
-    write_direct: bool = True
-    depth: int = 8
-    """Reads, and writes, outstanding on each disk."""
 
 
 class StreamJob(Job[StreamResult], frozen=True, kw_only=True):

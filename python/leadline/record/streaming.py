@@ -127,6 +127,16 @@ class DiskCapacity(msgspec.Struct, frozen=True, kw_only=True):
     write_mb_s: Interval
 
 
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """How bytes are moved."""
+
+    read: Literal["mmap", "uring"] = "uring"
+    read_direct: bool = True
+    write_direct: bool = True
+    depth: int = 8
+    """Reads, and writes, outstanding on each disk."""
+
+
 class Capacities(msgspec.Struct, frozen=True, kw_only=True):
     """What the machine can do, measured beside the kernels (issue: in the same run)."""
 
@@ -142,6 +152,13 @@ class Capacities(msgspec.Struct, frozen=True, kw_only=True):
     """Read and written together, half each."""
     network_mb_s: Interval | None = None
     """Of one rank, in and out together; None without a cluster."""
+    measured_at: str = ""
+    """UTC, ISO 8601; nothing is known of it in studies of earlier versions, here and below."""
+    laid_bytes: int = 0
+    """On each disk."""
+    memory_bytes: int = 0
+    """Of the kernel beside which they were measured."""
+    way: Way | None = None
 
 
 class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,9 @@ import json
 import re
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -19,16 +20,19 @@ from leadline.engine import (
     EngineFault,
     PointFailed,
     Stopped,
+    Streams,
     TargetRefused,
     open_streams,
 )
 from leadline.record import Status
 from leadline.record.job import Capacity, Check, StreamJob
 from leadline.record.streaming import CapacityResult, StreamResult, StreamStudy
-from leadline.store import open_store
+from leadline.store import Store, open_store
+from leadline.studies.conduct import Watcher
 from leadline.studies.streaming import command_run as run
 from leadline.studies.streaming.plan import Wanted, plan_run
-from leadline.studies.streaming.run import begin_stream, run_stream
+from leadline.studies.streaming.run import begin_stream, explain, recent_capacities, run_stream
+from leadline.studies.streaming.study import KernelRuns
 from leadline.studies.streaming.text import stream_document
 from leadline.terminal.context import Context
 from proving.samples import keep_study, sample_stream_study, stored_stream
@@ -231,6 +235,70 @@ def test_a_run_is_held_against_capacities_of_the_same_minute(tmp_path: Path) -> 
     # 200 MB in 2 s, and disks that give 200 MB/s: half of what could be.
     assert stream_document(study)["bound_mb_s"] == pytest.approx(200.0)
     assert study.sentences[1] == "Bound: 50% of 200 MB/s, by disks."
+
+
+def runs_of(
+    scripted: Scripted, store: Store, tmp_path: Path, *, anew: bool = False, **wanted: Any
+) -> StreamStudy:
+    (tmp_path / "in").write_bytes(bytes(100 * 4096))
+    given = {"memory_bytes": 64 * MIB, "budget_s": 60.0} | wanted
+    planned = plan_run(
+        "sort", Wanted(source=str(tmp_path / "in"), destination=str(tmp_path / "out"), **given)
+    )
+    runs, start = KernelRuns(planned, anew=anew), begin_stream(planned)
+    return runs.run(cast(Streams, scripted), store, start, None, Watcher())
+
+
+def test_what_the_machine_can_do_is_measured_once_a_day(tmp_path: Path) -> None:
+    first, again = Scripted(CAPACITY, None), Scripted(CAPACITY, None)
+    with open_store(str(tmp_path / "store.sqlite")) as store:
+        measured = runs_of(first, store, tmp_path)
+        known = runs_of(again, store, tmp_path)
+        assert [job.name for job in again.jobs] == ["sort"]
+        assert known.capacities == measured.capacities
+        assert stream_document(known)["bound_mb_s"] == stream_document(measured)["bound_mb_s"]
+        runs_of(again, store, tmp_path, anew=True)
+        runs_of(again, store, tmp_path, memory_bytes=128 * MIB)
+        runs_of(again, store, tmp_path, depth=4)
+        runs_of(again, store, tmp_path, memory_bytes=32 * MIB)
+    names = ["sort", *3 * ["capacity", "sort"], "sort"]
+    assert [job.name for job in again.jobs] == names, "what was measured with less does not count"
+
+
+@pytest.mark.parametrize(
+    ("hours", "facts", "counts"),
+    [
+        (23, {}, True),
+        (25, {}, False),
+        (1, {"device_name": "sdz"}, False),
+        (1, {"free_bytes": 1}, True),
+    ],
+)
+def test_of_another_day_or_disk_nothing_is_taken(
+    hours: int, facts: dict[str, Any], counts: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "in").write_bytes(bytes(100 * 4096))
+    ends: Any = {"source": str(tmp_path / "in"), "destination": str(tmp_path / "out")}
+    planned = plan_run("sort", Wanted(**ends, memory_bytes=64 * MIB, budget_s=60.0))
+    scripted, start = Scripted(CAPACITY, None), begin_stream(planned)
+    later = datetime.fromisoformat(start.started_at) + timedelta(hours=hours)
+    with open_store(str(tmp_path / "store.sqlite")) as store:
+        run_stream(planned, start, cast(Streams, scripted), store)
+        changed = msgspec.structs.replace(
+            start, started_at=later.isoformat(), facts=start.facts | facts
+        )
+        assert (recent_capacities(store, planned, changed) is not None) == counts
+
+
+def test_a_bound_of_earlier_capacities_says_of_when(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(bytes(100 * 4096))
+    study = study_of(Scripted(CAPACITY, None), Kept(), tmp_path)
+    assert study.capacities is not None
+    assert not any("--bound" in str(found) for found in study.findings)
+    before = "2026-11-01T10:00:00+00:00"
+    old = msgspec.structs.replace(study.capacities, measured_at=before)
+    said = explain(msgspec.structs.replace(study, capacities=old))
+    assert [before in str(found) for found in said.findings if "--bound" in str(found)] == [True]
 
 
 def test_without_room_for_capacities_there_is_no_bound_but_a_run(tmp_path: Path) -> None:

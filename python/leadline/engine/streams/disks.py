@@ -23,8 +23,8 @@ from leadline.engine.streams.run import Streams, open_streams
 from leadline.engine.targets.claim import Claim, claim
 from leadline.engine.targets.dirfd import resolved
 from leadline.errors import TargetRefused
-from leadline.record.job import Capacity, Generate, Kernel, Output, Sort, StreamJob, Transpose, Way
-from leadline.record.streaming import RECORD_BYTES, CapacityResult, StreamOptions, StreamResult
+from leadline.record.job import Capacity, Generate, Kernel, Output, Sort, StreamJob, Transpose
+from leadline.record.streaming import RECORD_BYTES, CapacityResult, StreamOptions, StreamResult, Way
 
 DATA_MULTIPLE_BYTES = 1_638_400
 """Whole records, whole blocks and whole stripe units: any kernel takes such data."""

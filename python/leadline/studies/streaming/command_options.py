@@ -153,10 +153,13 @@ Budget = Annotated[
         show_default=False,
     ),
 ]
-NoBound = Annotated[
-    bool,
+BoundAsked = Annotated[
+    bool | None,
     typer.Option(
-        "--no-bound", help="Leave out measuring memory and disks first, and with it the bound."
+        "--bound/--no-bound",
+        help="Measure memory and disks first although that was done within a day, or do not, and "
+        "give no bound.",
+        show_default=False,
     ),
 ]
 Resume = Annotated[
@@ -211,7 +214,7 @@ _OPTIONS = {
     "runs": (Runs, 1),
     "resume": (Resume, False),
     "cache_limit": (CacheLimit, None),
-    "no_bound": (NoBound, False),
+    "bound": (BoundAsked, None),
     "name": (Name, None),
     "seed": (Seed, 1),
     "budget": (Budget, BUDGET_S),
@@ -238,7 +241,7 @@ def _kernel(
     *,
     resume: bool,
     cache_limit: int | None,
-    no_bound: bool,
+    bound: bool | None,
     name: str | None,
     output: Path | None,
     force: bool,
@@ -249,7 +252,7 @@ def _kernel(
         json=json,
         output=new_file(output, force=force),
         cache_limit_bytes=cache_limit,
-        bound=not no_bound,
+        bound=bound,
         resume=resume,
     )
     return KernelAsked(_wanted(**wanted), shown, name)

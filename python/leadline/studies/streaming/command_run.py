@@ -56,7 +56,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     json: bool = False
     output: Path | None = None
     cache_limit_bytes: int | None = None
-    bound: bool = True
+    bound: bool | None = None
+    """None: measured unless it is known."""
     resume: bool = False
 
 
@@ -81,7 +82,7 @@ def _run_kernel(
     context: Context, kernel: KernelName, wanted: Wanted, shown: Shown, shape: dict[str, Any]
 ) -> None:
     require_stream_output(shown.output)
-    planned = plan_run(kernel, wanted, capacities=shown.bound, **shape)
+    planned = plan_run(kernel, wanted, capacities=shown.bound is not False, **shape)
     _require_one_process(wanted.ranks, shown)
     if rank_started() > 0:
         start = begin_stream(planned)
@@ -89,7 +90,12 @@ def _run_kernel(
             run_stream_on_ranks(planned, start, streams, _Nowhere(), tell=_tell_end)
         return
     store = context.open_store()
-    runs = KernelRuns(planned, cache_limit_bytes=shown.cache_limit_bytes, tell_end=_tell_end)
+    runs = KernelRuns(
+        planned,
+        anew=shown.bound is True,
+        cache_limit_bytes=shown.cache_limit_bytes,
+        tell_end=_tell_end,
+    )
     study = conduct(runs, store, _Teller(planned), resume=shown.resume)
     print_stream(study, store, json=shown.json, output=shown.output)
     talk(f"wrote {wanted.destination}")

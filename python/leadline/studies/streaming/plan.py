@@ -30,7 +30,6 @@ from leadline.record.job import (
     Sort,
     StreamJob,
     Transpose,
-    Way,
 )
 from leadline.record.streaming import (
     BLOCK_BYTES,
@@ -41,6 +40,7 @@ from leadline.record.streaming import (
     DiskCapacity,
     KernelName,
     StreamOptions,
+    Way,
 )
 from leadline.stats import Noise, pooled_noise, reading_interval
 from leadline.stats.arithmetic import exactly

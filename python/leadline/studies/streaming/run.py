@@ -7,8 +7,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -125,6 +125,11 @@ CAPACITY_BYTES_MIN = 32 * 2**20
 CAPACITY_BYTES_MAX = 256 * 2**20
 _CAPACITY_SHARE = 8
 """A capacity is measured on an eighth of the data: long enough to tell, short beside the run."""
+CAPACITIES_KEPT = timedelta(days=1)
+"""So long what was measured counts for later runs."""
+_MEMORY_BYTES_ENOUGH = 2**30
+"""More memory than this does not change what is measured of it."""
+_PASSING = ("memory_available_bytes", "free_bytes", "cpu_mhz")
 NETWORK_BYTES = 64 * 2**20
 NETWORK_READINGS = 5
 """What every rank sends to the others, so often, to measure the network."""
@@ -161,6 +166,7 @@ def run_stream(
     store: Keeper,
     *,
     before: Before | None = None,
+    known: Capacities | None = None,
     on_capacities: Callable[[Capacities], None] | None = None,
     on_run: Callable[[StreamRun], None] | None = None,
 ) -> StreamStudy:
@@ -172,6 +178,7 @@ def run_stream(
         streams: the engine.
         store: where the study is kept, as soon as something is measured.
         before: what earlier sittings kept of it; its runs are not run again.
+        known: what the machine can do, where that need not be measured.
         on_capacities: told when they are known.
         on_run: told of every run, once it is kept.
 
@@ -181,7 +188,7 @@ def run_stream(
     """
     growing = _Growing(planned, start, store, on_capacities, before=before, on_run=on_run)
     with growing.kept():
-        growing.measure(streams, tuple)
+        growing.measure(streams, tuple, known)
         growing.run_all(lambda job: streams.run(job, output_bytes=planned.output_bytes))
     return growing.study
 
@@ -267,23 +274,41 @@ class _Growing:
     def study(self) -> StreamStudy:
         return self._kept.study
 
-    def measure(self, streams: Streams, network_bytes_s: Callable[[], Sequence[float]]) -> None:
+    def measure(
+        self,
+        streams: Streams,
+        network_bytes_s: Callable[[], Sequence[float]],
+        known: Capacities | None = None,
+    ) -> None:
         """Measure the capacities, if asked for and not known."""
         if not self._planned.capacities or self.study.capacities is not None:
             return
+        found = known or self._measured(streams, network_bytes_s)
+        if found is None:
+            return
+        self._kept.add_capacities(found)
+        if self._on_capacities is not None:
+            self._on_capacities(found)
+
+    def _measured(
+        self, streams: Streams, network_bytes_s: Callable[[], Sequence[float]]
+    ) -> Capacities | None:
+        start, measured_at = self.study.start, _now()
         readings, why = None, "the engine has not measured them"
+        job = _capacity_job(self._planned, start)
         try:
-            readings = streams.run(_capacity_job(self._planned, self.study.start)).capacity
+            readings = streams.run(job).capacity
         except (TargetRefused, PointFailed) as error:
             why = str(error)
         network = network_bytes_s()
         if readings is None:
             self._kept.doubt(Finding.of("no_bound", why=why))
-            return
-        found = capacities_of(readings, self.study.start.directories, network)
-        self._kept.add_capacities(found)
-        if self._on_capacities is not None:
-            self._on_capacities(found)
+            return None
+        return replace(
+            capacities_of(readings, start.directories, network),
+            measured_at=measured_at,
+            **_beside(job),
+        )
 
     def run_all(self, run_job: Callable[[StreamJob], StreamResult]) -> None:
         """Run the kernel as often as planned, all in the time that is left, and say what was found.
@@ -323,6 +348,43 @@ def _job(planned: Planned, number: int) -> StreamJob:
     return replace(job, output=replace(job.output, replace=True))
 
 
+def recent_capacities(store: Store, planned: Planned, start: StreamStart) -> Capacities | None:
+    """Return what memory and disks could do within the last day; None where that is not stored.
+
+    It was measured on the same machine and disks as they are now, in the same way, on at least as
+    much data and memory.
+    """
+    now, wanted = datetime.fromisoformat(start.started_at), _beside(_capacity_job(planned, start))
+    for summary in store.list(STREAM):
+        if now - datetime.fromisoformat(summary.started_at) > CAPACITIES_KEPT:
+            return None
+        found = store.find(summary.study_id, STREAM).start
+        if found.directories != start.directories or _lasting(found) != _lasting(start):
+            continue
+        for item in store.items(summary.study_id):
+            known = item.capacities if isinstance(item, CapacitiesKnown) else None
+            if known is None or known.way != wanted["way"]:
+                continue
+            recent = now - datetime.fromisoformat(known.measured_at) <= CAPACITIES_KEPT
+            memory_bytes = min(wanted["memory_bytes"], _MEMORY_BYTES_ENOUGH)
+            enough = known.laid_bytes >= wanted["laid_bytes"] and known.memory_bytes >= memory_bytes
+            if recent and enough:
+                return known
+    return None
+
+
+def _lasting(start: StreamStart) -> dict[str, Any]:
+    """Return the facts of machine and disk that stay the same while nobody changes it."""
+    return {name: value for name, value in start.facts.items() if name not in _PASSING}
+
+
+def _beside(job: StreamJob) -> dict[str, Any]:
+    """Return the fields of capacities that say how this job measures them."""
+    kernel, way = job.kernel, replace(job.io, read="uring")
+    laid_bytes = kernel.bytes if isinstance(kernel, Capacity) else 0
+    return {"laid_bytes": laid_bytes, "memory_bytes": job.memory_bytes, "way": way}
+
+
 def _capacity_job(planned: Planned, start: StreamStart) -> StreamJob:
     size = planned.data_bytes // _CAPACITY_SHARE
     return StreamJob(
@@ -350,6 +412,9 @@ def explain(study: StreamStudy) -> StreamStudy:
     """Return the study with what it says in words."""
     said = tuple(_sentences(study, bound_of(study)))
     _, findings = sentences_of(study)
+    known = study.capacities
+    if known is not None and known.measured_at and known.measured_at < study.start.started_at:
+        findings = (Finding.of("capacities_kept", measured_at=known.measured_at), *findings)
     findings = tuple(dict.fromkeys((*study.start.notes, *study.findings, *findings)))
     return replace(study, sentences=said, findings=findings)
 

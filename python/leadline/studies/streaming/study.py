@@ -43,6 +43,7 @@ from leadline.studies.streaming.run import (
     begin_stream,
     kept_before,
     queue_notes,
+    recent_capacities,
     run_stream,
     run_stream_on_ranks,
 )
@@ -355,11 +356,20 @@ class KernelRuns(Study[Streams, StreamStart, Before | None]):
         self,
         planned: Planned,
         *,
+        anew: bool = False,
         cache_limit_bytes: int | None = None,
         tell_end: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take what is to be run; `tell_end` is told why all ranks are ended."""
-        self.planned = planned
+        """Take what is to be run.
+
+        Args:
+            planned: what, and how often.
+            anew: measure memory and disks although that was done within the last day.
+            cache_limit_bytes: of the engine.
+            tell_end: told why all ranks are ended.
+
+        """
+        self.planned, self._anew = planned, anew
         self._cache_limit_bytes, self._tell_end = cache_limit_bytes, tell_end
 
     def unfinished(self, store: Store) -> StreamStudy:
@@ -426,6 +436,7 @@ class KernelRuns(Study[Streams, StreamStart, Before | None]):
                 opened,
                 store,
                 before=kept,
+                known=None if self._anew else recent_capacities(store, self.planned, start),
                 on_capacities=watcher.ended,
                 on_run=watcher.ended,
             )
