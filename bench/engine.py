@@ -5,7 +5,7 @@ processor (two in row f), one right after the other; who goes first changes from
 the first round is thrown away. Cached rows keep the file in memory by a mapping of it (an idle
 file may be reclaimed at any time); direct rows drop it from the cache. Prints one table: medians
 with the smallest and the largest value, and the median of the ratios within each round. Goals are
-on the stronger peer: fio with registered buffers and files, and the loop without a clock.
+on the stronger peer: fio with registered buffers and files, and the loops without a clock.
 
     .venv/bin/python bench/engine.py [--pairs 10] [--rows a,b,d] [--json FILE] [--repeat 30]
         [--save [NAME]]
@@ -40,7 +40,8 @@ from engine_runs import (
     Reading,
     Setting,
     bare_loop,
-    build_bare_loop,
+    bare_ring,
+    built,
     drop_from_cache,
     fio,
     leadline,
@@ -57,6 +58,7 @@ MEASURES = (
     ":!crates/engine/src/load",
     ":!crates/engine/src/file_test",
     "bench/bare_pread.c",
+    "bench/bare_uring.c",
 )
 ENDS = "least and greatest of the rounds"
 AIO = ("--iodepth=32", "--direct=1")
@@ -140,6 +142,14 @@ def pread_peers(program: Path | None, request_bytes: int, of_bare: float) -> tup
     return (*peers, Peer(bare_loop(program, request_bytes), goals=at_least(of_bare)))
 
 
+def ring_peer(program: Path | None, depth: int) -> tuple[Peer, ...]:
+    """Return the bare loop of direct reads, if it could be compiled: what the kernel alone costs."""
+    if program is None:
+        return ()
+    goals = (Goal(THROUGHPUT, 0.95), Goal(CPU_COST, 1.1))
+    return (Peer(bare_ring(program, 4096, depth), (THROUGHPUT, CPU_COST), goals),)
+
+
 def uring_peers(depth: int, *options: str, goals: tuple[Goal, ...]) -> tuple[Peer, ...]:
     """Return fio io_uring as it comes and with registered files and buffers."""
     quantities = tuple(goal.quantity for goal in goals)
@@ -150,8 +160,8 @@ def uring_peers(depth: int, *options: str, goals: tuple[Goal, ...]) -> tuple[Pee
     return (Peer(plain, quantities), Peer(best, quantities, goals))
 
 
-def table_rows(program: Path | None) -> tuple[Row, ...]:
-    """Return the issue's table."""
+def table_rows(program: Path | None, ring: Path | None) -> tuple[Row, ...]:
+    """Return the table."""
     direct = (Goal(THROUGHPUT, 1.0), Goal(CPU_COST, 0.8))
     own_cost = (Goal(OWN_COST, 40.0, absolute=True),)
     pread, small = leadline("pread", 4096), leadline("pread", 512)
@@ -175,7 +185,7 @@ def table_rows(program: Path | None) -> tuple[Row, ...]:
                 "d",
                 f"direct 4 KiB io_uring, depth {depth}",
                 leadline("uring", 4096, depth=depth, direct=True),
-                uring_peers(depth, "--direct=1", goals=direct),
+                (*uring_peers(depth, "--direct=1", goals=direct), *ring_peer(ring, depth)),
                 cached=False,
             )
             for depth in (1, 32)
@@ -418,9 +428,9 @@ def main() -> None:
     cpus = [first, *(cpu for cpu in allowed[::-1] if cpu != first)]
     with tempfile.TemporaryDirectory(dir=asked.directory, prefix="leadline-bench-") as folder:
         setting = Setting(Path(folder).resolve(), FILE_BYTES, (first,), asked.seconds)
-        loop: Path | None = None
+        loops: dict[str, Path | None] = dict.fromkeys(("bare_pread", "bare_uring"))
         try:
-            loop = build_bare_loop(setting.directory)
+            loops = {name: built(name, setting.directory) for name in loops}
         except NotAvailable as error:
             print(f"no bare loop: {error}", file=sys.stderr)
         short = Setting(setting.directory, FILE_BYTES, (first,), 0.05)
@@ -431,7 +441,7 @@ def main() -> None:
             columns: tuple[Column, ...] = engine_repeat.COLUMNS
             about: dict[str, Any] = {"rounds": asked.repeat}
         else:
-            chosen = [row for row in table_rows(loop) if row.letter in asked.rows.split(",")]
+            chosen = [row for row in table_rows(*loops.values()) if row.letter in asked.rows.split(",")]
             numbers, table, said = print_table(chosen, setting, cpus, asked.pairs)
             columns = COLUMNS
             about = {"rounds": asked.pairs, "interval": ENDS, "note": said}

@@ -237,15 +237,15 @@ def _fio_answer(command: list[str]) -> dict[str, Any]:
     return job
 
 
-def build_bare_loop(folder: Path) -> Path:
-    """Compile bench/bare_pread.c.
+def built(name: str, folder: Path) -> Path:
+    """Compile a bare loop, `bare_pread` or `bare_uring`.
 
     Raises:
         NotAvailable: there is no C compiler, or it refuses.
 
     """
-    program = folder / "bare_pread"
-    source = Path(__file__).with_name("bare_pread.c")
+    program = folder / name
+    source = Path(__file__).with_name(f"{name}.c")
     command = ["cc", "-O2", "-pthread", str(source), "-o", str(program)]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True)
@@ -260,12 +260,28 @@ def bare_loop(program: Path, request_bytes: int) -> Contender:
     """Run the bare loop, one thread per processor."""
 
     def run(setting: Setting) -> Reading:
-        words = [setting.data_file, setting.file_bytes, request_bytes, setting.seconds]
-        command = [str(program), *map(str, words), *map(str, setting.cpus)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise NotAvailable(f"bare loop: {done.stderr.strip()}")
-        operations_per_s, cpu_us = map(float, done.stdout.split())
-        return Reading(operations_per_s, cpu_us)
+        return _bare(program, setting, request_bytes, *setting.cpus)
 
     return Contender("bare loop of pread", run)
+
+
+def bare_ring(program: Path, request_bytes: int, depth: int) -> Contender:
+    """Run the bare loop of direct reads through a ring with registered file and buffers."""
+
+    def run(setting: Setting) -> Reading:
+        pinned_there = ("taskset", "-c", setting.cpu_list)
+        return _bare(program, setting, request_bytes, depth, before=pinned_there)
+
+    return Contender("bare loop of io_uring", run)
+
+
+def _bare(
+    program: Path, setting: Setting, request_bytes: int, *last: int, before: Sequence[str] = ()
+) -> Reading:
+    words = [setting.data_file, setting.file_bytes, request_bytes, setting.seconds, *last]
+    command = [*before, str(program), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NotAvailable(f"bare loop: {done.stderr.strip()}")
+    operations_per_s, cpu_us = map(float, done.stdout.split())
+    return Reading(operations_per_s, cpu_us)
