@@ -441,7 +441,9 @@ def main() -> None:
             columns: tuple[Column, ...] = engine_repeat.COLUMNS
             about: dict[str, Any] = {"rounds": asked.repeat}
         else:
-            chosen = [row for row in table_rows(*loops.values()) if row.letter in asked.rows.split(",")]
+            chosen = [
+                row for row in table_rows(*loops.values()) if row.letter in asked.rows.split(",")
+            ]
             numbers, table, said = print_table(chosen, setting, cpus, asked.pairs)
             columns = COLUMNS
             about = {"rounds": asked.pairs, "interval": ENDS, "note": said}
