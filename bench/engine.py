@@ -143,7 +143,7 @@ def pread_peers(program: Path | None, request_bytes: int, of_bare: float) -> tup
 
 
 def ring_peer(program: Path | None, depth: int) -> tuple[Peer, ...]:
-    """Return the bare loop of direct reads, if it could be compiled: what the kernel alone costs."""
+    """Return the bare loop of direct reads, if it could be compiled: what the kernel costs."""
     if program is None:
         return ()
     goals = (Goal(THROUGHPUT, 0.95), Goal(CPU_COST, 1.1))
