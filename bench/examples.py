@@ -56,7 +56,8 @@ STREAMS = {
     "generate": "leadline stream generate blocks --records 262144 --seed 2",
     "sort": "leadline stream sort records sorted --memory 96MiB --threads 2 --name guide",
     "stripes": (
-        "leadline stream sort records striped --stripe disk1,disk2 --memory 256MiB --no-bound"
+        "leadline stream sort records striped --stripe disk1,disk2 --memory 256MiB --no-bound "
+        "--name stripes"
     ),
     "listed": "ls disk1 disk2",
     "check-striped": "leadline stream check striped --against records",
@@ -103,7 +104,7 @@ def printed(command: str, folder: Path, store: Path) -> str:
     )
     if "Traceback" in done.stdout:
         raise SystemExit(f"{command}:\n{done.stdout}")
-    return settled(command, done.stdout)
+    return settled(command, done.stdout.replace(f"{folder}/", "").replace(str(folder), "."))
 
 
 def settled(command: str, text: str) -> str:
