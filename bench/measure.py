@@ -39,14 +39,21 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     words: str
     minutes: float
-    also: tuple[str, ...] = ()
-    """Other results that the same run stores."""
+    virtual: bool = False
+    """Others on the machine do not change what it finds."""
+    stores: tuple[str, ...] = ()
+    """Results of one run, where they are not the one of its name."""
 
     def command(self, folder: Path) -> list[str]:
         """Return what is run."""
         keep = PLACE / self.name
         words = self.words.format(folder=folder, keep=keep)
         return [sys.executable, *shlex.split(words), "--save", self.name]
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What it stores."""
+        return self.stores or (self.name,)
 
     @property
     def program(self) -> str:
@@ -76,7 +83,7 @@ def _is_stale(bench: Bench) -> bool:
     stored = set(names())
     return any(
         name not in stored or load(name).entered or load(name).older or why_stale(load(name))
-        for name in (bench.name, *bench.also)
+        for name in bench.results
     )
 
 
@@ -88,13 +95,14 @@ def measure(bench: Bench, folder: Path) -> str | None:
     """Run a bench; say why it stored nothing, if it did not."""
     if (commit_now((bench.program, *measures_of(bench.program))) or "-").endswith("-dirty"):
         return "its code is not committed"
-    for _ in range(CALM_TRIES):
+    for _ in range(0 if bench.virtual else CALM_TRIES):
         why = why_not_calm(folder)
         if why is None:
             break
         print(f"  waiting: {why}", flush=True)
     else:
-        return f"the machine is not calm: {why}"
+        if not bench.virtual:
+            return f"the machine is not calm: {why}"
     (PLACE / bench.name).mkdir(parents=True, exist_ok=True)
     log, began_s = PLACE / f"{bench.name}.log", time.monotonic()
     own = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

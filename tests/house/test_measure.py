@@ -13,7 +13,7 @@ from measure import benches, stale
 
 
 def test_every_stored_result_is_measured_by_one_row() -> None:
-    measured = [name for each in benches() for name in (each.name, *each.also)]
+    measured = [name for each in benches() for name in each.results]
     assert sorted(measured) == sorted(set(measured))
     assert set(names()) == set(measured)
 
@@ -26,7 +26,7 @@ def test_the_rows_name_programs_that_take_their_words() -> None:
         for word in words:
             if word.startswith("--"):
                 assert f'"{word}"' in source or word == "--keep", (each.name, word)
-        assert load(each.name).made_by in {program, None}, each.name
+        assert load(each.results[0]).made_by in {program, None}, each.name
 
 
 def test_what_is_stale_comes_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
