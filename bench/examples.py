@@ -69,6 +69,8 @@ RECORDS = 2_000_000
 WIDTH = 140
 LEADLINE = "from leadline.app import main; main()"
 IDS = re.compile(r"\b(?:survey|experiment|measurement|stream|point) +([0-9a-f]{8})")
+BOLD = re.compile(r"\x1b\[[0-9;]*m")
+"""What `mpirun`, which gives its ranks a terminal, has them print."""
 INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 COLUMNS = (Column("command", "command"), Column("text", "what it printed"))
 
@@ -109,6 +111,7 @@ def printed(command: str, folder: Path, store: Path) -> str:
 
 def settled(command: str, text: str) -> str:
     """Give a text ids that follow from the command, and no instant."""
+    text = BOLD.sub("", text)
     for number, found in enumerate(dict.fromkeys(IDS.findall(text))):
         made = hashlib.sha256(f"{number} {command}".encode()).hexdigest()
         text = re.sub(rf"\b{found}[0-9a-f]{{24}}\b", made[:32], text).replace(found, made[:8])
