@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -299,6 +300,34 @@ def test_a_bound_of_earlier_capacities_says_of_when(tmp_path: Path) -> None:
     old = msgspec.structs.replace(study.capacities, measured_at=before)
     said = explain(msgspec.structs.replace(study, capacities=old))
     assert [before in str(found) for found in said.findings if "--bound" in str(found)] == [True]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_bound_rank_measures_the_whole_machine(ranks: int, tmp_path: Path) -> None:
+    """`mpirun` binds each of two ranks to a processor: capacities of one had ranks use 134%."""
+    seen = []
+
+    class Looking(Scripted):
+        def run(self, job: StreamJob, *, output_bytes: int | None = None) -> StreamResult:
+            seen.append(len(os.sched_getaffinity(0)))
+            return super().run(job, output_bytes=output_bytes)
+
+    (tmp_path / "in").write_bytes(bytes(100 * 4096))
+    ends: Any = {"source": str(tmp_path / "in"), "destination": str(tmp_path / "out")}
+    planned = plan_run("sort", Wanted(**ends, memory_bytes=64 * MIB, budget_s=60.0))
+    planned = msgspec.structs.replace(
+        planned, options=msgspec.structs.replace(planned.options, ranks=ranks)
+    )
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
+        all_of_them = len(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {min(allowed)})
+        run_stream(planned, begin_stream(planned), Looking(CAPACITY, None), Kept())
+        assert os.sched_getaffinity(0) == {min(allowed)}
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert seen == [all_of_them if ranks > 1 else 1, 1]
 
 
 def test_without_room_for_capacities_there_is_no_bound_but_a_run(tmp_path: Path) -> None:

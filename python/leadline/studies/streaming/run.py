@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -297,7 +298,8 @@ class _Growing:
         readings, why = None, "the engine has not measured them"
         job = _capacity_job(self._planned, start)
         try:
-            readings = streams.run(job).capacity
+            with _unbound(self._planned.options.ranks):
+                readings = streams.run(job).capacity
         except (TargetRefused, PointFailed) as error:
             why = str(error)
         network = network_bytes_s()
@@ -376,6 +378,21 @@ def recent_capacities(store: Store, planned: Planned, start: StreamStart) -> Cap
 def _lasting(start: StreamStart) -> dict[str, Any]:
     """Return the facts of machine and disk that stay the same while nobody changes it."""
     return {name: value for name, value in start.facts.items() if name not in _PASSING}
+
+
+@contextmanager
+def _unbound(ranks: int) -> Iterator[None]:
+    """Let the engine, which starts within, use what is not this rank's: the machine is all ranks'.
+
+    Launchers bind a rank to a processor or two of it.
+    """
+    bound = os.sched_getaffinity(0)
+    if ranks > 1:
+        os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, bound)
 
 
 def _beside(job: StreamJob) -> dict[str, Any]:
