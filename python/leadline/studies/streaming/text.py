@@ -313,7 +313,7 @@ def format_how(run: StreamRun) -> str:
         reads = f"read {options.depth} deep" + (
             " by direct I/O" if options.read_direct else " through the page cache"
         )
-    writes = f"written {'past' if options.write_direct else 'through'} the page cache"
+    writes = f"written {'by direct I/O' if options.write_direct else 'through the page cache'}"
     stripes = f"stripes of {format_bytes(options.stripe_bytes)}"
     memory = f"{passes} in {format_bytes(options.memory_bytes)} of memory"
     return ", ".join((format_bytes(result.bytes_in), memory, parties, reads, writes, stripes))
