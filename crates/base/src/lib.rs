@@ -4,8 +4,7 @@
 //! Towards the caller: [`line`](mod@line) (a job from its text to its last event), [`error`] and
 //! [`events`]. Towards the machine: [`beneath`] and [`space`] (files and the room for them),
 //! [`request`] (what a worker asks for), [`buffer`], [`ring`], [`threads`], [`clock`] and [`host`].
-//! Numbers:
-//! [`histogram`] and [`normal`].
+//! Numbers: [`histogram`] and [`normal`].
 //!
 //! The hot loops are compiled in other crates, and without LTO only what says `#[inline]` is sure to
 //! be inlined there. So whatever is called for each request or slice of a run says it, and nothing

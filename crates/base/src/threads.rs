@@ -47,7 +47,8 @@ impl<C: Send + 'static> Threads<C> {
             let builder = thread::Builder::new().name("request".to_owned()).stack_size(64 << 10);
             own.threads.push(builder.spawn(move || {
                 while let Some((slot, asked)) = shared.next() {
-                    locked(&shared.done).push_back((slot, call(&asked)));
+                    let found = call(&asked); // before the lock: calls run side by side
+                    locked(&shared.done).push_back((slot, found));
                     shared.one_done.notify_one();
                     tell();
                 }
@@ -121,4 +122,38 @@ pub fn outcome(returned: isize) -> i32 {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn calls_are_under_way_together() {
+        let together = Arc::new((Mutex::new(0), Condvar::new()));
+        let own = Arc::clone(&together);
+        let threads = Threads::new(
+            2,
+            move |(): &()| {
+                let (count, changed) = &*own;
+                let mut begun = count.lock().unwrap();
+                *begun += 1;
+                changed.notify_all();
+                let all = changed.wait_timeout_while(begun, Duration::from_secs(5), |it| *it < 2);
+                i32::from(!all.unwrap().1.timed_out())
+            },
+            || {},
+        )
+        .unwrap();
+        threads.push(0, ());
+        threads.push(1, ());
+        let mut done = Vec::new();
+        while done.len() < 2 {
+            assert!(threads.wait(None));
+            done.extend(std::iter::from_fn(|| threads.pop()));
+        }
+        done.sort_unstable();
+        assert_eq!(done, [(0, 1), (1, 1)], "each saw the other begin");
+    }
 }
