@@ -38,7 +38,7 @@ def stream(
     match: float = 0.5,
     rows: int | None = None,
     columns: int | None = None,
-    bound: bool = True,
+    bound: bool | None = None,
     name: str | None = None,
     seed: int = 1,
     budget: str | float = BUDGET_S,
@@ -63,7 +63,8 @@ def stream(
         match: share of the records that a scan selects.
         rows: of a transpose's source, in blocks.
         columns: of it; square without either.
-        bound: measure memory and disks first, to hold the run against them.
+        bound: True measures memory and disks again, to hold the run against them; False does not;
+            None does once a day.
         name: of the system, to find it again.
         seed: of everything drawn.
         budget: a hard cap, in seconds or as `"5min"`.
@@ -88,9 +89,12 @@ def stream(
         **plain,
     )
     shape = {"rows": rows, "columns": columns}
-    planned = plan_run(kernel, wanted, name=name, match_frac=match, capacities=bound, **shape)
+    planned = plan_run(
+        kernel, wanted, name=name, match_frac=match, capacities=bound is not False, **shape
+    )
     with open_store(store) as kept:
-        return StreamedData(conduct(KernelRuns(planned), kept, Watcher(), resume=resume))
+        runs = KernelRuns(planned, anew=bound is True)
+        return StreamedData(conduct(runs, kept, Watcher(), resume=resume))
 
 
 @dataclass(frozen=True, repr=False)

@@ -137,8 +137,20 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     """Reads, and writes, outstanding on each disk."""
 
 
+class CapacityRun(msgspec.Struct, frozen=True, kw_only=True):
+    """How capacities were measured."""
+
+    at: str
+    """UTC, ISO 8601."""
+    laid_bytes: int
+    """On each disk."""
+    memory_bytes: int
+    """Of the kernel beside which they were measured."""
+    way: Way
+
+
 class Capacities(msgspec.Struct, frozen=True, kw_only=True):
-    """What the machine can do, measured beside the kernels (issue: in the same run)."""
+    """What the machine can do, measured before the kernels or within the day before."""
 
     processors: float
     memory_copy_mb_s: Interval
@@ -152,13 +164,8 @@ class Capacities(msgspec.Struct, frozen=True, kw_only=True):
     """Read and written together, half each."""
     network_mb_s: Interval | None = None
     """Of one rank, in and out together; None without a cluster."""
-    measured_at: str = ""
-    """UTC, ISO 8601; nothing is known of it in studies of earlier versions, here and below."""
-    laid_bytes: int = 0
-    """On each disk."""
-    memory_bytes: int = 0
-    """Of the kernel beside which they were measured."""
-    way: Way | None = None
+    run: CapacityRun | None = None
+    """None in studies of earlier versions, and of disks added one by one."""
 
 
 class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):

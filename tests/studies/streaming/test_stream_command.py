@@ -27,7 +27,7 @@ from leadline.engine import (
 )
 from leadline.record import Status
 from leadline.record.job import Capacity, Check, StreamJob
-from leadline.record.streaming import CapacityResult, StreamResult, StreamStudy
+from leadline.record.streaming import CapacityResult, StreamResult, StreamStart, StreamStudy
 from leadline.store import Store, open_store
 from leadline.studies.conduct import Watcher
 from leadline.studies.streaming import command_run as run
@@ -291,13 +291,38 @@ def test_of_another_day_or_disk_nothing_is_taken(
         assert (recent_capacities(store, planned, changed) is not None) == counts
 
 
+def test_more_data_another_folder_or_a_reuse_of_yesterday_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(bytes(100 * 4096))
+    ends: Any = {"source": str(tmp_path / "in"), "destination": str(tmp_path / "out")}
+    planned = plan_run("sort", Wanted(**ends, memory_bytes=64 * MIB, budget_s=60.0))
+    streams, start = cast(Streams, Scripted(CAPACITY, None)), begin_stream(planned)
+
+    def after(hours: int) -> StreamStart:
+        at = datetime.fromisoformat(start.started_at) + timedelta(hours=hours)
+        return msgspec.structs.replace(start, study_id=f"{hours:032}", started_at=at.isoformat())
+
+    with open_store(str(tmp_path / "store.sqlite")) as store:
+        run_stream(planned, start, streams, store)
+        known = recent_capacities(store, planned, after(23))
+        assert known is not None
+        more = msgspec.structs.replace(planned, data_bytes=2**33)
+        assert recent_capacities(store, more, after(1)) is None
+        elsewhere = msgspec.structs.replace(after(1), directories=("/elsewhere",))
+        assert recent_capacities(store, planned, elsewhere) is None
+        run_stream(planned, after(23), streams, store, known=known)
+        assert recent_capacities(store, planned, after(25)) is None
+
+
 def test_a_bound_of_earlier_capacities_says_of_when(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(bytes(100 * 4096))
     study = study_of(Scripted(CAPACITY, None), Kept(), tmp_path)
     assert study.capacities is not None
     assert not any("--bound" in str(found) for found in study.findings)
     before = "2026-11-01T10:00:00+00:00"
-    old = msgspec.structs.replace(study.capacities, measured_at=before)
+    assert study.capacities.run is not None
+    old = msgspec.structs.replace(
+        study.capacities, run=msgspec.structs.replace(study.capacities.run, at=before)
+    )
     said = explain(msgspec.structs.replace(study, capacities=old))
     assert [before in str(found) for found in said.findings if "--bound" in str(found)] == [True]
 

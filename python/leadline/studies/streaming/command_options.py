@@ -157,8 +157,8 @@ BoundAsked = Annotated[
     bool | None,
     typer.Option(
         "--bound/--no-bound",
-        help="Measure memory and disks first although that was done within a day, or do not, and "
-        "give no bound.",
+        help="Measure memory and disks again, or not at all, which leaves no bound. Without either "
+        "they are measured once a day.",
         show_default=False,
     ),
 ]

@@ -57,7 +57,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     output: Path | None = None
     cache_limit_bytes: int | None = None
     bound: bool | None = None
-    """None: measured unless it is known."""
+    """True: measured again; False: none; None: measured once a day."""
     resume: bool = False
 
 

@@ -7,7 +7,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from leadline.record.streaming import (
     STREAM,
     Capacities,
     CapacitiesKnown,
+    CapacityRun,
     RunEnded,
     StreamResult,
     StreamRun,
@@ -127,7 +128,7 @@ CAPACITY_BYTES_MAX = 256 * 2**20
 _CAPACITY_SHARE = 8
 """A capacity is measured on an eighth of the data: long enough to tell, short beside the run."""
 CAPACITIES_KEPT = timedelta(days=1)
-"""So long what was measured counts for later runs."""
+"""How long later runs reuse what was measured."""
 _MEMORY_BYTES_ENOUGH = 2**30
 """More memory than this does not change what is measured of it."""
 _PASSING = ("memory_available_bytes", "free_bytes", "cpu_mhz")
@@ -298,7 +299,7 @@ class _Growing:
         readings, why = None, "the engine has not measured them"
         job = _capacity_job(self._planned, start)
         try:
-            with _unbound(self._planned.options.ranks):
+            with _unbound() if self._planned.options.ranks > 1 else nullcontext():
                 readings = streams.run(job).capacity
         except (TargetRefused, PointFailed) as error:
             why = str(error)
@@ -306,11 +307,8 @@ class _Growing:
         if readings is None:
             self._kept.doubt(Finding.of("no_bound", why=why))
             return None
-        return replace(
-            capacities_of(readings, start.directories, network),
-            measured_at=measured_at,
-            **_beside(job),
-        )
+        found = capacities_of(readings, start.directories, network)
+        return replace(found, run=_capacity_run(job, measured_at))
 
     def run_all(self, run_job: Callable[[StreamJob], StreamResult]) -> None:
         """Run the kernel as often as planned, all in the time that is left, and say what was found.
@@ -356,23 +354,31 @@ def recent_capacities(store: Store, planned: Planned, start: StreamStart) -> Cap
     It was measured on the same machine and disks as they are now, in the same way, on at least as
     much data and memory.
     """
-    now, wanted = datetime.fromisoformat(start.started_at), _beside(_capacity_job(planned, start))
+    wanted = _capacity_run(_capacity_job(planned, start), start.started_at)
     for summary in store.list(STREAM):
-        if now - datetime.fromisoformat(summary.started_at) > CAPACITIES_KEPT:
-            return None
+        if not _is_recent(summary.started_at, wanted):
+            continue
         found = store.find(summary.study_id, STREAM).start
         if found.directories != start.directories or _lasting(found) != _lasting(start):
             continue
         for item in store.items(summary.study_id):
             known = item.capacities if isinstance(item, CapacitiesKnown) else None
-            if known is None or known.way != wanted["way"]:
-                continue
-            recent = now - datetime.fromisoformat(known.measured_at) <= CAPACITIES_KEPT
-            memory_bytes = min(wanted["memory_bytes"], _MEMORY_BYTES_ENOUGH)
-            enough = known.laid_bytes >= wanted["laid_bytes"] and known.memory_bytes >= memory_bytes
-            if recent and enough:
+            if known is not None and known.run is not None and _serves(known.run, wanted):
                 return known
     return None
+
+
+def _is_recent(at: str, wanted: CapacityRun) -> bool:
+    return datetime.fromisoformat(wanted.at) - datetime.fromisoformat(at) <= CAPACITIES_KEPT
+
+
+def _serves(run: CapacityRun, wanted: CapacityRun) -> bool:
+    return (
+        _is_recent(run.at, wanted)
+        and run.way == wanted.way
+        and run.laid_bytes >= wanted.laid_bytes
+        and run.memory_bytes >= min(wanted.memory_bytes, _MEMORY_BYTES_ENOUGH)
+    )
 
 
 def _lasting(start: StreamStart) -> dict[str, Any]:
@@ -381,25 +387,23 @@ def _lasting(start: StreamStart) -> dict[str, Any]:
 
 
 @contextmanager
-def _unbound(ranks: int) -> Iterator[None]:
-    """Let the engine, which starts within, use what is not this rank's: the machine is all ranks'.
+def _unbound() -> Iterator[None]:
+    """Let the engine, which starts within, use the whole machine.
 
     Launchers bind a rank to a processor or two of it.
     """
     bound = os.sched_getaffinity(0)
-    if ranks > 1:
-        os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
+    os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
     try:
         yield
     finally:
         os.sched_setaffinity(0, bound)
 
 
-def _beside(job: StreamJob) -> dict[str, Any]:
-    """Return the fields of capacities that say how this job measures them."""
-    kernel, way = job.kernel, replace(job.io, read="uring")
-    laid_bytes = kernel.bytes if isinstance(kernel, Capacity) else 0
-    return {"laid_bytes": laid_bytes, "memory_bytes": job.memory_bytes, "way": way}
+def _capacity_run(job: StreamJob, at: str) -> CapacityRun:
+    laid_bytes = job.kernel.bytes if isinstance(job.kernel, Capacity) else 0
+    way = replace(job.io, read="uring")  # whatever the kernel reads by
+    return CapacityRun(at=at, laid_bytes=laid_bytes, memory_bytes=job.memory_bytes, way=way)
 
 
 def _capacity_job(planned: Planned, start: StreamStart) -> StreamJob:
@@ -429,9 +433,9 @@ def explain(study: StreamStudy) -> StreamStudy:
     """Return the study with what it says in words."""
     said = tuple(_sentences(study, bound_of(study)))
     _, findings = sentences_of(study)
-    known = study.capacities
-    if known is not None and known.measured_at and known.measured_at < study.start.started_at:
-        findings = (Finding.of("capacities_kept", measured_at=known.measured_at), *findings)
+    known = None if study.capacities is None else study.capacities.run
+    if known is not None and known.at < study.start.started_at:
+        findings = (Finding.of("capacities_kept", measured_at=known.at), *findings)
     findings = tuple(dict.fromkeys((*study.start.notes, *study.findings, *findings)))
     return replace(study, sentences=said, findings=findings)
 

@@ -364,7 +364,7 @@ class KernelRuns(Study[Streams, StreamStart, Before | None]):
 
         Args:
             planned: what, and how often.
-            anew: measure memory and disks although that was done within the last day.
+            anew: measure memory and disks even if that was done within the last day.
             cache_limit_bytes: of the engine.
             tell_end: told why all ranks are ended.
 
