@@ -13,15 +13,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { PLACES = 1 << 20, FIRST_READS = 1 << 16, BUFFER_BYTES = 2 << 20, THREADS_MAX = 64 };
+#include "bare.h"
+
+enum { FIRST_READS = 1 << 16, BUFFER_BYTES = 2 << 20, THREADS_MAX = 64 };
 
 static const char *path;
 static uint64_t file_bytes, request_bytes;
@@ -33,28 +31,6 @@ struct issuer {
     uint64_t reads;
     double reads_per_s, cpu_s;
 };
-
-static void stop(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static double now_s(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* splitmix64: uniform, and only ever run before the loop. */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static double loop(int file, char *buffer, const uint32_t *places, uint64_t reads)
 {

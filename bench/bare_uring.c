@@ -10,40 +10,16 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/io_uring.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { PLACES = 1 << 20, DEPTH_MAX = 256, LOOK_EVERY = 64 };
+#include "bare.h"
+
+enum { DEPTH_MAX = 256, LOOK_EVERY = 64 };
 static const double RAMP_S = 0.3;
-
-static void stop(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static double now_s(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* splitmix64: uniform, and only ever run before the loop. */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static int ring;
 static struct io_uring_sqe *entries;

@@ -5,7 +5,7 @@ processor (two in row f), one right after the other; who goes first changes from
 the first round is thrown away. Cached rows keep the file in memory by a mapping of it (an idle
 file may be reclaimed at any time); direct rows drop it from the cache. Prints one table: medians
 with the smallest and the largest value, and the median of the ratios within each round. Goals are
-on the stronger peer: fio with registered buffers and files, and the loops without a clock.
+on the stronger peer: fio with registered buffers and files, and the bare loops.
 
     .venv/bin/python bench/engine.py [--pairs 10] [--rows a,b,d] [--json FILE] [--repeat 30]
         [--save [NAME]]
@@ -57,6 +57,7 @@ MEASURES = (
     ":!crates/engine/src/backend/nfs",
     ":!crates/engine/src/load",
     ":!crates/engine/src/file_test",
+    "bench/bare.h",
     "bench/bare_pread.c",
     "bench/bare_uring.c",
 )
@@ -129,6 +130,15 @@ class Outcome:
 def at_least(value: float) -> tuple[Goal, ...]:
     """Return a goal on the ratio of the rates."""
     return (Goal(THROUGHPUT, value),)
+
+
+def compiled(name: str, folder: Path) -> Path | None:
+    """Return a bare loop that was compiled; None, told, where that fails."""
+    try:
+        return built(name, folder)
+    except NotAvailable as error:
+        print(f"no {name}: {error}", file=sys.stderr)
+        return None
 
 
 def pread_peers(program: Path | None, request_bytes: int, of_bare: float) -> tuple[Peer, ...]:
@@ -428,11 +438,10 @@ def main() -> None:
     cpus = [first, *(cpu for cpu in allowed[::-1] if cpu != first)]
     with tempfile.TemporaryDirectory(dir=asked.directory, prefix="leadline-bench-") as folder:
         setting = Setting(Path(folder).resolve(), FILE_BYTES, (first,), asked.seconds)
-        loops: dict[str, Path | None] = dict.fromkeys(("bare_pread", "bare_uring"))
-        try:
-            loops = {name: built(name, setting.directory) for name in loops}
-        except NotAvailable as error:
-            print(f"no bare loop: {error}", file=sys.stderr)
+        loops = (
+            compiled("bare_pread", setting.directory),
+            compiled("bare_uring", setting.directory),
+        )
         short = Setting(setting.directory, FILE_BYTES, (first,), 0.05)
         leadline("pread", 4096).run(short)  # lays out the file
         if asked.repeat:
@@ -441,9 +450,7 @@ def main() -> None:
             columns: tuple[Column, ...] = engine_repeat.COLUMNS
             about: dict[str, Any] = {"rounds": asked.repeat}
         else:
-            chosen = [
-                row for row in table_rows(*loops.values()) if row.letter in asked.rows.split(",")
-            ]
+            chosen = [row for row in table_rows(*loops) if row.letter in asked.rows.split(",")]
             numbers, table, said = print_table(chosen, setting, cpus, asked.pairs)
             columns = COLUMNS
             about = {"rounds": asked.pairs, "interval": ENDS, "note": said}

@@ -91,18 +91,23 @@ def _times() -> Path:
     return PLACE / "minutes.json"
 
 
-def measure(bench: Bench, folder: Path) -> str | None:
-    """Run a bench; say why it stored nothing, if it did not."""
-    if (commit_now((bench.program, *measures_of(bench.program))) or "-").endswith("-dirty"):
-        return "its code is not committed"
-    for _ in range(0 if bench.virtual else CALM_TRIES):
+def wait_until_calm(folder: Path) -> str | None:
+    """Wait; say what disturbs the machine if it stays so."""
+    for _ in range(CALM_TRIES):
         why = why_not_calm(folder)
         if why is None:
             break
         print(f"  waiting: {why}", flush=True)
-    else:
-        if not bench.virtual:
-            return f"the machine is not calm: {why}"
+    return why
+
+
+def measure(bench: Bench, folder: Path) -> str | None:
+    """Run a bench; say why it stored nothing, if it did not."""
+    if (commit_now((bench.program, *measures_of(bench.program))) or "-").endswith("-dirty"):
+        return "its code is not committed"
+    why = None if bench.virtual else wait_until_calm(folder)
+    if why is not None:
+        return f"the machine is not calm: {why}"
     (PLACE / bench.name).mkdir(parents=True, exist_ok=True)
     log, began_s = PLACE / f"{bench.name}.log", time.monotonic()
     own = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

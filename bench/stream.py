@@ -6,7 +6,7 @@ quarter, or 256 MiB, more for code and page cache. Input is not in the page cach
 begins, but where the task says so; output is on the disk when it ends. Leadline's verification is
 counted in whole commands alone. The first output of every other program is checked as well.
 Capacities are measured in every round. A first sort that nothing counts has the host lend the
-memory to a virtual machine, and a first command keeps what the machine can do for those after it.
+memory to a virtual machine; a first command stores the capacities for those after it.
 
     pip install duckdb polars        # without them their lines are left out
     .venv/bin/python bench/stream.py [--bytes 4GiB] [--memory 1GiB] [--threads 2] [--rounds 5]
@@ -180,7 +180,7 @@ class Bench:
         )
 
     def commands(self, streams: Streams) -> None:
-        """Sort by whole commands; of the other programs those of this round are cold ones."""
+        """Sort by whole commands; the other programs' cold runs are those of this round."""
         for task in ("command", "cached"):
             self.rounds.take(task, "leadline", leadline(self.asked(task)))
             self.clear()

@@ -30,7 +30,7 @@ MEASURES = (
 )
 OFF = ("{value:.1f} {unit}",)
 COLUMNS = (
-    Column("kernel", "seconds: 2 GiB, then 4 GiB in 1 GiB"),
+    Column("kernel", "seconds: in memory, then in less"),
     Column("one", "1 process", ("{value:.2f}, {large:.2f}", "{value:.2f}")),
     Column("two", "2 threads", ("{value:.2f}, {large:.2f}", "{value:.2f}")),
     Column("ranks", "4 ranks", ("{value:.2f}, {large:.2f}", "{value:.2f}")),

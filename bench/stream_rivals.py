@@ -2,8 +2,8 @@
 
 Each runs in a process of its own, in a memory cgroup where this machine allows one, with its
 temporary files in the same directory, and is timed until its output is on the disk. DuckDB and
-Polars read the records as one column of text; starting Python is not counted for them. It is for
-`leadline stream sort`, as a person types it, and so is reading the output back to verify it.
+Polars read the records as one column of text; starting Python is not counted for them. Of
+`leadline stream sort` everything is counted: starting Python, and reading the output back.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def fill(path: Path) -> None:
 
 
 def leadline(task: Task) -> Timed:
-    """The whole command, which keeps what the machine can do from its first run in a folder."""
+    """`leadline stream sort`; capacities are measured by the first run in a folder alone."""
     command = [
         *(str(Path(sys.executable).with_name("leadline")), "stream", "sort"),
         *(str(task.input), str(task.output)),

@@ -47,6 +47,7 @@ COLUMNS = (
     ),
     Column("off", "off", ("{value:.1f} {unit}",), "%"),
     Column("quota", "processors", ("{value:.3f}",)),
+    Column("first", "CPU named from disk", ("{value:.0f}",)),
 )
 KERNEL: KernelName = "sort"
 PHASE = "write"
@@ -145,7 +146,8 @@ def processors_must_limit(
 def extrapolated(study: StreamStudy, quota: float) -> list[Row]:
     """Hold the saturation by the runs below it against the runs past it; return both."""
     most = max(run.disks for run in study.runs)
-    below = (scaling_in(study).stops_at or most) - 1
+    first = scaling_in(study).stops_at or most
+    below = first - 1
     balance, predicted, low, high = cpu_mb_s(study, range(1, below + 1))
     used = next(one for one in balance.saturations if one.resource == "cpu").use_at_most
     past = scaling_in(study).steps[-1].achieved_mb_s
@@ -165,6 +167,7 @@ def extrapolated(study: StreamStudy, quota: float) -> list[Row]:
                 "what": "saturation extrapolated from the runs below it",
                 "rate": Cell(predicted, low, high),
                 "quota": quota,
+                "first": Cell(first, least=DISKS_BELOW + 1),
             },
         ),
         Row(

@@ -29,6 +29,19 @@ def test_the_rows_name_programs_that_take_their_words() -> None:
         assert load(each.results[0]).made_by in {program, None}, each.name
 
 
+def test_a_virtual_bench_uses_no_disk() -> None:
+    assert any(each.virtual for each in benches())
+    assert not [each.name for each in benches() if each.virtual and "{folder}" in each.words]
+
+
+def test_a_machine_that_stays_busy_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "why_not_calm", lambda _: "others use 2 processors")
+    monkeypatch.setattr(measure, "commit_now", lambda _: "1234567")
+    monkeypatch.setattr(measure, "CALM_TRIES", 2)
+    papers = next(each for each in benches() if each.name == "papers")
+    assert "others use 2 processors" in (measure.measure(papers, ROOT) or "")
+
+
 def test_what_is_stale_comes_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "_is_stale", lambda bench: bench.name in {"peak", "papers"})
     assert [each.name for each in stale(())] == ["papers", "peak"]

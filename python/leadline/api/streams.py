@@ -93,8 +93,8 @@ def stream(
         kernel, wanted, name=name, match_frac=match, capacities=bound is not False, **shape
     )
     with open_store(store) as kept:
-        runs = KernelRuns(planned, anew=bound is True)
-        return StreamedData(conduct(runs, kept, Watcher(), resume=resume))
+        study = KernelRuns(planned, anew=bound is True)
+        return StreamedData(conduct(study, kept, Watcher(), resume=resume))
 
 
 @dataclass(frozen=True, repr=False)

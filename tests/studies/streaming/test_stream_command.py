@@ -295,7 +295,8 @@ def test_more_data_another_folder_or_a_reuse_of_yesterday_do_not_count(tmp_path:
     (tmp_path / "in").write_bytes(bytes(100 * 4096))
     ends: Any = {"source": str(tmp_path / "in"), "destination": str(tmp_path / "out")}
     planned = plan_run("sort", Wanted(**ends, memory_bytes=64 * MIB, budget_s=60.0))
-    streams, start = cast(Streams, Scripted(CAPACITY, None)), begin_stream(planned)
+    streams = cast(Streams, Scripted(CAPACITY, None))
+    start = begin_stream(planned)
 
     def after(hours: int) -> StreamStart:
         at = datetime.fromisoformat(start.started_at) + timedelta(hours=hours)
