@@ -438,10 +438,7 @@ def main() -> None:
     cpus = [first, *(cpu for cpu in allowed[::-1] if cpu != first)]
     with tempfile.TemporaryDirectory(dir=asked.directory, prefix="leadline-bench-") as folder:
         setting = Setting(Path(folder).resolve(), FILE_BYTES, (first,), asked.seconds)
-        loops = (
-            compiled("bare_pread", setting.directory),
-            compiled("bare_uring", setting.directory),
-        )
+        loops = [compiled(name, setting.directory) for name in ("bare_pread", "bare_uring")]
         short = Setting(setting.directory, FILE_BYTES, (first,), 0.05)
         leadline("pread", 4096).run(short)  # lays out the file
         if asked.repeat:

@@ -47,6 +47,7 @@ IDEAL_MOST = 1.3
 class Mapped(msgspec.Struct, frozen=True):
     """One surface, mapped."""
 
+    workers: int
     wall_s: float
     experiment: Experiment
 
@@ -95,21 +96,19 @@ def run_surface(asked: argparse.Namespace, workers: int, number: int) -> Mapped:
             store.begin(EXPERIMENT, start)
             begin = time.monotonic()
             found = run_experiment(start, store, pool)
-            return Mapped(time.monotonic() - begin, found)
+            return Mapped(workers, time.monotonic() - begin, found)
 
 
-def rows_of(
-    one: Mapped, several: Mapped, workers: int, ratio: float, added_ms: float, number: int
-) -> list[Row]:
+def rows_of(one: Mapped, several: Mapped, ratio: float, added_ms: float, number: int) -> list[Row]:
     """Return what is stored of a repeat."""
     alone: dict[str, Content] = {
-        "workers": 1,
+        "workers": one.workers,
         "trials": one.trials,
         "wall": one.wall_s,
         "added": added_ms,
     }
     together: dict[str, Content] = {
-        "workers": workers,
+        "workers": several.workers,
         "trials": several.trials,
         "wall": several.wall_s,
         "ideal": several.wall_s / ratio,
@@ -144,7 +143,7 @@ def main() -> int:
             f"| {ratios[-1]:.2f} | |",
             flush=True,
         )
-        rows += rows_of(one, several, asked.workers, ratios[-1], added_ms, repeat + 1)
+        rows += rows_of(one, several, ratios[-1], added_ms, repeat + 1)
     load = f"Load average {os.getloadavg()[0]:.0f}."
     save(asked, COLUMNS, rows, directory=Path(), rounds=asked.repeats, note=load)
     middle = statistics.median(ratios)

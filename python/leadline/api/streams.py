@@ -63,8 +63,7 @@ def stream(
         match: share of the records that a scan selects.
         rows: of a transpose's source, in blocks.
         columns: of it; square without either.
-        bound: True measures memory and disks again, to hold the run against them; False does not;
-            None does once a day.
+        bound: None measures memory and disks once a day, True again, False not at all.
         name: of the system, to find it again.
         seed: of everything drawn.
         budget: a hard cap, in seconds or as `"5min"`.
@@ -76,6 +75,7 @@ def stream(
 
     """
     plain: Any = {"buffered": buffered, "depth": depth, "replace": replace, "runs": runs}
+    shape: Any = {"rows": rows, "columns": columns, "capacities": bound is not False}
     wanted = Wanted(
         seed=seed,
         source=str(source),
@@ -88,10 +88,7 @@ def stream(
         budget_s=seconds_of(budget),
         **plain,
     )
-    shape = {"rows": rows, "columns": columns}
-    planned = plan_run(
-        kernel, wanted, name=name, match_frac=match, capacities=bound is not False, **shape
-    )
+    planned = plan_run(kernel, wanted, name=name, match_frac=match, **shape)
     with open_store(store) as kept:
         study = KernelRuns(planned, anew=bound is True)
         return StreamedData(conduct(study, kept, Watcher(), resume=resume))
