@@ -75,7 +75,7 @@ def stream(
 
     """
     plain: Any = {"buffered": buffered, "depth": depth, "replace": replace, "runs": runs}
-    shape: Any = {"rows": rows, "columns": columns, "capacities": bound is not False}
+    more: Any = {"rows": rows, "columns": columns, "capacities": bound is not False, "name": name}
     wanted = Wanted(
         seed=seed,
         source=str(source),
@@ -88,9 +88,8 @@ def stream(
         budget_s=seconds_of(budget),
         **plain,
     )
-    planned = plan_run(kernel, wanted, name=name, match_frac=match, **shape)
+    study = KernelRuns(plan_run(kernel, wanted, match_frac=match, **more), anew=bound is True)
     with open_store(store) as kept:
-        study = KernelRuns(planned, anew=bound is True)
         return StreamedData(conduct(study, kept, Watcher(), resume=resume))
 
 
