@@ -67,6 +67,19 @@ def test_workloads_of_a_design_fill_the_box_and_stay_inside() -> None:
     assert max(numbers) > 48
 
 
+def test_where_pages_are_cached_half_are_of_whole_ones_and_runs_are_of_any_length() -> None:
+    box = Box((2.0**20, 2.0**34), (512.0, 2.0**22), (1.0, 64.0), paged=True)
+    drawn = spread_out(box, 256, 3)
+    whole = [each for each in drawn if each.size_dist == "fixed"]
+    assert len(whole) == 128
+    assert all(each.size_mean % 4096 == 0 and box.holds(each) for each in whole)
+    assert all(box.nearest(each) == each for each in whole)
+    shares = [sum(w.seq_frac > 1 - 1 / run for w in drawn) / 256 for run in (2, 10, 50)]
+    in_runs = [0.9 * (0.5 / run + 0.5 * (1 - math.log(run, 100))) for run in (2, 10, 50)]
+    assert shares == pytest.approx([0.1 + share for share in in_runs], abs=0.02)
+    assert sum(w.seq_frac == 1.0 for w in drawn) == pytest.approx(25.6, abs=3)
+
+
 def test_requests_of_all_processes_fit_a_memory_cap() -> None:
     most = 2.0**22
     free = Box((2.0**20, 2.0**34), (4096.0, 2.0**22), (1.0, 64.0))

@@ -36,12 +36,13 @@ def parameters(mean: OperationTime, seed: int) -> np.ndarray:
     return theta
 
 
+@pytest.mark.parametrize("paged", [False, True])
 @pytest.mark.parametrize("boundaries", [0, 1, 2])
-def test_derivatives_are_those_of_the_formula(boundaries: int) -> None:
+def test_derivatives_are_those_of_the_formula(boundaries: int, *, paged: bool) -> None:
     shapes = itertools.product((True, False), repeat=boundaries)
     for smeared, of_writes in itertools.product(shapes, (False, True)):
         mean = OperationTime(smeared, 17.5, (of_writes, False)[:boundaries])
-        theta, requests = parameters(mean, 1), Requests.of(workloads(60, 2))
+        theta, requests = parameters(mean, 1), Requests.of(workloads(60, 2), paged=paged)
         _, jacobian = mean.ln_mb_s(requests, theta)
         for index in range(mean.parameters):
             step = np.zeros_like(theta)
@@ -130,9 +131,46 @@ def test_a_scan_over_all_of_a_too_large_file_finds_nothing() -> None:
     assert ln_mb_s[1] == pytest.approx(ln_mb_s[2], abs=1e-4)
 
 
+@pytest.mark.parametrize("size_bytes", [512, 2048, 4096, 16384, 70144])
+def test_pages_touched_and_torn_are_those_of_requests_drawn_one_by_one(size_bytes: int) -> None:
+    """At random: every place in a page that a granule may have. In order: one behind another."""
+    granules = size_bytes // 512
+    first = np.arange(8)
+    touched = (first + granules - 1) // 8 + 1
+    whole = np.maximum((first + granules) // 8 - (first + 7) // 8, 0)
+    at_random, in_order = (
+        Workload(2**30, size_bytes, read_frac=0.0, seq_frac=q) for q in (0.0, 1.0)
+    )
+    found = Requests.of([at_random, in_order], paged=True)
+    assert np.exp(found.ln_moved[1, 1]) / 4096 == pytest.approx([touched.mean(), granules / 8])
+    ends = first[:, None] + granules * np.arange(1, 9)  # eight in order from each such place
+    begun: list[set[int]] = [{begin // 8} if begin % 8 else set() for begin in first.tolist()]
+    new = [{end // 8 for end in row.tolist() if end % 8} for row in ends]
+    torn = sum(len(pages - before) for pages, before in zip(new, begun, strict=True)) / 64
+    assert found.share[2] == pytest.approx([(touched - whole).mean(), torn])
+
+
+def test_a_torn_page_is_read_and_one_written_whole_is_not() -> None:
+    mean = OperationTime((False,), 17.0)
+    theta = np.zeros(mean.parameters)
+    theta[0] = theta[2] = theta[PLACE + 2] = -40.0
+    theta[PLACE], theta[PLACE + 3], theta[10], theta[PLACE + 10] = math.log(1e-3), -40.0, 30.0, 30.0
+    theta[mean.boundary(0)] = math.log(2**29)
+    scattered = Workload(2**30, 16384, read_frac=0.0, seq_frac=0.0)
+    whole = Workload(2**30, 16384, read_frac=0.0, seq_frac=0.0, size_dist="fixed")
+    rates = np.exp(mean.ln_mb_s(Requests.of([scattered, whole], paged=True), theta)[0])
+    assert 16384e-6 / rates[0] == pytest.approx(1.75 * 0.5 * 1e-3), (
+        "1.75 pages, half of them missed"
+    )
+    assert 16384e-6 / rates[1] < 1e-9
+    unpaged = np.exp(mean.ln_mb_s(Requests.of([scattered, whole]), theta)[0])
+    assert unpaged[0] == unpaged[1]
+
+
 def test_of_no_workloads_nothing_is_expected() -> None:
-    for smeared in ((), (True, False)):
+    for smeared, paged in itertools.product(((), (True, False)), (False, True)):
         mean = OperationTime(smeared, 17.5)
-        ln_mb_s, jacobian = mean.ln_mb_s(Requests.of([]), parameters(mean, 1))
+        requests = Requests.of([], paged=paged)
+        ln_mb_s, jacobian = mean.ln_mb_s(requests, parameters(mean, 1))
         assert ln_mb_s.shape == (0,)
         assert jacobian.shape == (0, mean.parameters)

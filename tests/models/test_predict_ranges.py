@@ -153,32 +153,28 @@ def test_fixed_sizes_are_predicted_with_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unique_bytes", "size_mean", "seq_frac", "start", "normal_size"),
+    ("size_mean", "start", "told_apart"),
     [
-        (2**30, 16384, 0.0, {}, 16384 - 3584),
-        (2**30, 16384, 0.5, {}, 16384 - 1792),
-        (2**30, 16384, 1.0, {}, 16384),
-        (2**30, 4096, 0.0, {}, 1024),  # the survey has no smaller ones
-        (2**30, 5120, 0.0, {}, 5120),  # no whole pages
-        (100 * 2**20, 16384, 0.0, {}, 16384),  # in the page cache
-        (2**30, 16384, 0.0, {"direct": True}, 16384),
-        (2**30, 16384, 0.0, {"backend": "simulated"}, 16384),
+        (16384, {}, True),
+        (5120, {}, False),  # no whole pages
+        (16384, {"direct": True}, False),
+        (16384, {"backend": "simulated"}, False),
     ],
 )
-def test_a_fixed_size_past_the_cache_is_the_scattered_one_that_touches_as_many_pages(
-    unique_bytes: int, size_mean: int, seq_frac: float, start: dict[str, Any], normal_size: int
+def test_whole_pages_past_a_page_cache_are_told_from_scattered_sizes(
+    size_mean: int, start: dict[str, Any], *, told_apart: bool
 ) -> None:
+    """They touch fewer pages, and a write of them reads none first."""
     survey = two_region()
     survey = msgspec.structs.replace(survey, start=msgspec.structs.replace(survey.start, **start))
-    asked = Predictor(survey, points(survey), model="product")
-    work = msgspec.structs.replace(
-        WORK, unique_bytes=unique_bytes, size_mean=size_mean, seq_frac=seq_frac
-    )
-    fixed = asked.predict(msgspec.structs.replace(work, size_dist="fixed"))
-    normal = asked.predict(work.with_value("size_mean", normal_size))
-    per_s = normal.throughput_mb_s.value / normal_size
-    assert fixed.throughput_mb_s.value == pytest.approx(per_s * size_mean)
-    assert fixed.workload.size_mean == size_mean
+    asked = Predictor(survey, points(survey))
+    work = msgspec.structs.replace(WORK, unique_bytes=2**30, size_mean=size_mean)
+    scattered = asked.predict(work)
+    whole = asked.predict(msgspec.structs.replace(work, size_dist="fixed"))
+    faster = whole.throughput_mb_s.value > 1.01 * scattered.throughput_mb_s.value
+    assert faster == told_apart
+    assert (whole.findings == ()) == told_apart
+    assert whole.workload.size_dist == "fixed"
 
 
 def test_a_workload_near_a_boundary_is_warned_of() -> None:

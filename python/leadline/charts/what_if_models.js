@@ -117,17 +117,29 @@ const leadlineModels = (() => {
 
   // ---- time per request: leadline/models/operation_time.py -------------------------------------
 
-  const PLACE = 12, BOUNDARY = 3, RUN = 8, SIZE_REFERENCE_BYTES = 32768;
+  const PLACE = 12, BOUNDARY = 3, RUN = 8, SIZE_REFERENCE_BYTES = 32768, PAGE_BYTES = 4096;
+  // What of a page the granule of 512 bytes leaves: so often an edge of a request tears one.
+  const EDGE = 1 - 512 / PAGE_BYTES;
+  // Kinds of operation; what a write covers of a page in part is read first.
+  const READ = 0, WRITE = 1, TORN = 2;
   const expit = (value) => 1 / (1 + Math.exp(-value));
 
   // The workload as the formula takes it; a request is never larger than the working set.
-  const requestOf = (workload) => ({
-    lnUnique: Math.log(workload.unique_bytes),
-    lnSize: Math.log(Math.min(workload.size_mean, workload.unique_bytes)),
-    read: workload.read_frac,
-    sequential: workload.seq_frac,
-    lnOutstanding: Math.log(workload.process_num),
-  });
+  const requestOf = (workload, paged) => {
+    const size = Math.min(workload.size_mean, workload.unique_bytes), own = size / PAGE_BYTES;
+    const q = workload.seq_frac;
+    return {
+      lnUnique: Math.log(workload.unique_bytes),
+      lnSize: Math.log(size),
+      // Bytes of a request past the first place.
+      moved: paged ? (own + EDGE * (1 - q)) * PAGE_BYTES : size,
+      // Pages that a write tears.
+      torn: paged ? Math.min(own + EDGE, 2 * EDGE) * (1 - q) + Math.min(own, EDGE) * q : 0,
+      read: workload.read_frac,
+      sequential: q,
+      lnOutstanding: Math.log(workload.process_num),
+    };
+  };
 
   // Units that one request keeps busy, and derivatives of logarithms by the parameters.
   const busyUnits = (size, gain, lnUnit) => {
@@ -172,19 +184,23 @@ const leadlineModels = (() => {
   };
 
   // Time that one kind of operation spends at one place; its derivatives are added to `slope`. A
-  // limit of dirty data is one for writes alone.
-  const spentAt = (model, request, place, added, slope) => {
+  // limit of dirty data is one for writes alone, and the first place tears no pages.
+  const spentAt = (model, request, place, kind, slope) => {
+    const added = kind === WRITE ? 1 : 0, queues = kind === READ ? 0 : 1;
     if (place > 0 && !added && model.of_writes[place - 1]) return 0;
+    if (place === 0 && kind === TORN) return 0;
     const first = PLACE * place, t = model.theta.slice(first, first + PLACE);
-    const q = request.sequential, size = Math.exp(request.lnSize) / SIZE_REFERENCE_BYTES;
+    const q = kind === TORN ? 0 : request.sequential;
+    const own = place === 0 ? Math.exp(request.lnSize) : request.moved;
+    const size = (kind === TORN ? PAGE_BYTES : own) / SIZE_REFERENCE_BYTES;
     const random = Math.exp(t[0] + added * t[3]) * (1 - q);
     const sequential = Math.exp(t[0] + t[1] + added * (t[3] + t[4])) * q;
-    const busy = busyUnits(size, t[6] + added * t[7], t[10]);
+    const busy = busyUnits(size, t[6] + queues * t[7], t[10]);
     const transfer = Math.exp(t[2] + added * t[5]) * size / busy.units;
     const work = random + sequential + transfer;
     const { e, byQueued, byPower } = stretch(request.lnOutstanding, busy.queued, t[8]);
     const distance = request.lnUnique - model.ln_unique_reference;
-    const share = added ? 1 - request.read : request.read;
+    const share = [request.read, 1 - request.read, (1 - request.read) * request.torn][kind];
     const running = q ** RUN, run = running * Math.exp(t[11]), inRuns = 1 - running + run;
     const reached = share * Math.exp(t[9] * distance) * e * inRuns;
     let miss = 1;
@@ -203,7 +219,7 @@ const leadlineModels = (() => {
       - moving * busy.unitsByGain;
     const byUnit = (spent * byQueued - moving) * busy.unitsByUnit;
     [fixed, common * sequential, moving, added * fixed, added * common * sequential,
-      added * moving, byGain, added * byGain, spent * byPower, spent * distance, byUnit,
+      added * moving, byGain, queues * byGain, spent * byPower, spent * distance, byUnit,
       spent * run / inRuns,
     ].forEach((derivative, at) => { slope[first + at] += derivative; });
     return spent;
@@ -226,9 +242,9 @@ const leadlineModels = (() => {
       ({ seconds: 0, slope: new Float64Array(model.theta.length) }));
     const [memory, behind, missed] = parts;
     for (let place = 0; place <= model.smeared.length; place += 1)
-      for (const added of [0, 1]) {
-        const part = place === 0 ? memory : added ? behind : missed;
-        part.seconds += spentAt(model, request, place, added, part.slope);
+      for (const kind of model.paged ? [READ, WRITE, TORN] : [READ, WRITE]) {
+        const part = place === 0 ? memory : kind === WRITE ? behind : missed;
+        part.seconds += spentAt(model, request, place, kind, part.slope);
       }
     const last = model.theta.length - 1;
     const { both, byMemory, byBehind, byOverlap } =
@@ -264,7 +280,7 @@ const leadlineModels = (() => {
     const anywhere = 5 * kernel.additive_var + kernel.joint_var;
     const levelOf = (bytes) => model.noise_edges_bytes.filter((edge) => edge <= bytes).length;
     return (workload) => {
-      const request = requestOf(workload);
+      const request = requestOf(workload, model.paged);
       const { lnMbS, jacobian } = operationTime(model, request);
       const own = jacobian.map((slope, at) => slope * priorSd[at]);
       const raw = [request.lnUnique, request.lnSize, request.read, request.sequential,

@@ -30,7 +30,7 @@ from leadline.models.gaussian_process import (
     left_out_errors,
     widening,
 )
-from leadline.models.model import Expected, Floats, PredictionRefused, Sample, sample_of
+from leadline.models.model import Expected, Floats, PredictionRefused, Sample, is_paged, sample_of
 from leadline.models.operation_time import BOUNDARY, OVERLAP, PLACE, UNIT, OperationTime, Requests
 from leadline.record import Measurement, Survey, Workload
 
@@ -96,7 +96,7 @@ class JointModel:
         self._prior = prior
         self._axes = Axes.over(sample.workloads)
         self._places = self._place(sample.workloads)
-        fitted, jacobian = mean.ln_mb_s(Requests.of(sample.workloads), theta)
+        fitted, jacobian = mean.ln_mb_s(Requests.of(sample.workloads, paged=sample.paged), theta)
         self._jacobian = jacobian * prior.sd
         unexplained = kernel.between(self._places, self._places)
         noise = noise_ln_sd**2 * sample.noise_weight
@@ -162,7 +162,8 @@ class JointModel:
         return np.asarray(covariance * np.outer(wider, wider))
 
     def _at(self, workloads: Sequence[Workload]) -> tuple[Floats, Floats, Floats]:
-        fitted, jacobian = self.mean.ln_mb_s(Requests.of(workloads), self.theta)
+        requests = Requests.of(workloads, paged=self.sample.paged)
+        fitted, jacobian = self.mean.ln_mb_s(requests, self.theta)
         near = self.kernel.between(self._place(workloads), self._places)
         return fitted + near @ self._weights, jacobian * self._prior.sd, near
 
@@ -183,6 +184,7 @@ class JointModel:
             "df": self.df,
             "smeared": list(self.mean.smeared),
             "of_writes": list(self.mean.of_writes),
+            "paged": self.sample.paged,
             "ln_unique_reference": self.mean.ln_unique_reference,
             "theta": self.theta.tolist(),
             "prior_sd": self._prior.sd.tolist(),
@@ -218,7 +220,9 @@ def joint_of_survey(survey: Survey, points: Sequence[Measurement]) -> JointModel
             f"the survey of {survey.start.system} has no points yet, so there is nothing to "
             f"predict from; finish it: leadline survey {survey.start.target} --resume"
         )
-    return fit_joint(sample_of(points, survey.boundaries, survey.start.facts.get("cpu_count")))
+    start = survey.start
+    processors, paged = start.facts.get("cpu_count"), is_paged(start)
+    return fit_joint(sample_of(points, survey.boundaries, processors, paged=paged))
 
 
 def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
@@ -234,7 +238,7 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
         theta = earlier.theta
     else:
         mean, prior, theta = _first_fit(sample)
-    jacobian_at = Requests.of(sample.workloads)
+    jacobian_at = Requests.of(sample.workloads, paged=sample.paged)
     axes = Axes.over(sample.workloads)
     places = Places(axes.place(sample.workloads), sample.noise.regions(sample.workloads))
     expected = sample.noise.overall_ln_sd
@@ -294,7 +298,7 @@ def _first_fit(sample: Sample) -> tuple[OperationTime, _Prior, Floats]:
     """Fit the mean alone from several starts, with every combination of boundary shapes."""
     random = np.random.default_rng(0)
     whitened = np.eye(len(sample.workloads)) * max(2 * sample.noise.overall_ln_sd, 0.06)
-    reference = float(np.mean(Requests.of(sample.workloads).ln_unique))
+    reference = float(np.mean(Requests.of(sample.workloads, paged=sample.paged).ln_unique))
     best: tuple[float, OperationTime, _Prior, Floats] | None = None
     shapes = [
         (True, False) if known.smeared is None else (known.smeared,) for known in sample.boundaries
@@ -356,7 +360,7 @@ def _fit_mean(
 
     Levenberg-Marquardt on whitened residuals, with the prior as further residuals.
     """
-    requests = Requests.of(sample.workloads)
+    requests = Requests.of(sample.workloads, paged=sample.paged)
     whitening = solve_triangular(factor, np.eye(len(factor)), lower=True)
 
     def look(at: Floats) -> tuple[float, Floats, Floats]:

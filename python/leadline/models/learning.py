@@ -7,11 +7,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from leadline.models.gaussian_process import Axes, matern
 from leadline.models.joint import JointModel
 from leadline.models.model import Floats
+from leadline.models.operation_time import is_whole_pages
 from leadline.models.ranges import SIZE_SHARE_MAX
 from leadline.record import Measurement, Workload
 
@@ -19,6 +21,9 @@ from leadline.record import Measurement, Workload
 
 _BLOCK_BYTES = 4096
 _SECTOR_BYTES = 512
+_RUN_REQUESTS_MAX = 100
+"""Longest mean run of sequential requests that learning looks at beside endless ones."""
+_ALL_SEQUENTIAL = 0.9
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,9 @@ class Box:
     process_num: tuple[float, float]
     at_once_bytes: float = math.inf
     """Most bytes of requests at one time, of more than one process: each has a buffer."""
+    paged: bool = False
+    """Whether a page cache is filled by whole pages and reads ahead: then half of the workloads are
+    of one size of whole pages, as most programs' are, and half have runs of any length."""
 
     def holds(self, workload: Workload) -> bool:
         """Whether `workload` could have been drawn from this box."""
@@ -37,20 +45,21 @@ class Box:
             self.unique_bytes[0] <= workload.unique_bytes <= self.unique_bytes[1]
             and self.size_mean[0] <= workload.size_mean <= self.size_mean[1]
             and self.process_num[0] <= workload.process_num <= self.process_num[1]
-            and not workload.beyond()
+            and not workload.beyond(*(["size_dist"] if is_whole_pages(workload) else []))
         )
 
     def nearest(self, workload: Workload) -> Workload:
         """Return the workload of this box that is most like another one."""
         unique = _within(self.unique_bytes, workload.unique_bytes)
         size = _within(self._sizes(unique), workload.size_mean)
-        return Workload(
+        found = Workload(
             unique_bytes=int(unique // _BLOCK_BYTES * _BLOCK_BYTES),
             size_mean=max(_SECTOR_BYTES, int(size // _SECTOR_BYTES * _SECTOR_BYTES)),
             read_frac=workload.read_frac,
             seq_frac=workload.seq_frac,
             process_num=self._processes(workload.process_num, size),
         )
+        return _of_whole_pages(found) if self.paged and is_whole_pages(workload) else found
 
     def _processes(self, process_num: float, size_mean: float) -> int:
         most = min(self.process_num[1], self.at_once_bytes / size_mean)
@@ -73,7 +82,7 @@ class Box:
             unique_bytes=unique_bytes,
             size_mean=max(_SECTOR_BYTES, round(size / _SECTOR_BYTES) * _SECTOR_BYTES),
             read_frac=round(place[2], 3),
-            seq_frac=round(place[3], 3),
+            seq_frac=round(_seq_frac(place[3]) if self.paged else place[3], 3),
             process_num=self._processes(_between(self.process_num, place[4]), size),
         )
 
@@ -87,7 +96,23 @@ def spread_out(box: Box, count: int, seed: int) -> list[Workload]:
         # Balance wants a power of two; a design of any size is wanted here.
         warnings.simplefilter("ignore", UserWarning)
         places = sobol.random(count)
-    return [box.workload(tuple(place)) for place in np.asarray(places).tolist()]
+    found = [box.workload(tuple(place)) for place in np.asarray(places).tolist()]
+    if not box.paged:
+        return found
+    return [_of_whole_pages(each) if at % 2 else each for at, each in enumerate(found)]
+
+
+def _of_whole_pages(workload: Workload) -> Workload:
+    size = max(1, round(workload.size_mean / _BLOCK_BYTES)) * _BLOCK_BYTES
+    return msgspec.structs.replace(workload, size_mean=size, size_dist="fixed")
+
+
+def _seq_frac(place: float) -> float:
+    """One in ten all sequential; of the others half lie evenly, half in ln of the mean run."""
+    if place >= _ALL_SEQUENTIAL:
+        return 1.0
+    along = 2 * place / _ALL_SEQUENTIAL
+    return along if along < 1 else float(1 - _RUN_REQUESTS_MAX ** (1 - along))
 
 
 def _within(ends: tuple[float, float], value: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.errors import LeadlineError
-from leadline.record import Boundary, Interval, Measurement, Workload
+from leadline.record import Boundary, Interval, Measurement, SurveyStart, Workload
 from leadline.stats import own_error, pooled_noise
 
 Floats = NDArray[np.float64]
@@ -101,6 +101,8 @@ class Sample:
     boundaries: tuple[KnownBoundary, ...]
     scattered: tuple[bool, ...] = ()
     """Whether each reading was chosen anywhere among all, not along a curve; empty says: all."""
+    paged: bool = False
+    """Whether requests go through a page cache, which is filled by whole pages."""
 
     def doubting(self, off: Floats, sigmas: float) -> Sample:
         """Return the sample with readings that are off so far counting less; none is dropped.
@@ -114,8 +116,17 @@ class Sample:
         return replace(self, noise_weight=self.noise_weight * far**2)
 
 
+def is_paged(start: SurveyStart) -> bool:
+    """Whether a survey's requests went through a page cache."""
+    return not start.direct and start.backend != "simulated"
+
+
 def sample_of(
-    points: Sequence[Measurement], boundaries: Sequence[Boundary], processors: float | None = None
+    points: Sequence[Measurement],
+    boundaries: Sequence[Boundary],
+    processors: float | None = None,
+    *,
+    paged: bool = False,
 ) -> Sample:
     """Bring measurements together.
 
@@ -124,6 +135,7 @@ def sample_of(
         boundaries: where levels end.
         processors: of the machine, where they are known: a reading during which others had more
             of them than usual, or less, counts less.
+        paged: see `is_paged`.
 
     Raises:
         ValueError: no points.
@@ -150,6 +162,7 @@ def sample_of(
             for each in boundaries
         ),
         scattered=tuple(point.stage == "learning" for point in usable),
+        paged=paged,
     )
 
 

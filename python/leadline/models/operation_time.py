@@ -5,7 +5,7 @@ the next one too. Time adds, throughput does not (LITERATURE §2.1), so this for
 product of curves cannot: that a larger read fraction matters only where reads and writes differ,
 and that a miss hides everything a hit was slow at.
 
-    seconds(x) = sum over places k > 0 of t_read,k + (M^r + W^r)^(1/r)
+    seconds(x) = sum over places k > 0 of (t_read,k + t_torn,k) + (M^r + W^r)^(1/r)
     M = t_read,0 + t_write,0;  W = sum over places k > 0 of t_write,k
     t_ok(x)    = share_o * miss_ok(U) * (U / U_ref)^s_k * e_ok(n, S) * (1 - q^8 + q^8 f_k)
                  * (A_ok (1 - q) + B_ok q + C_ok S / m_ok(S))
@@ -13,6 +13,8 @@ and that a miss hides everything a hit was slow at.
     M, W    writes behind a cache wait for it at r = 1 and go on while it is used at a large r,
             where what takes longer decides
     share   read_frac, or 1 - read_frac           q  seq_frac      S  mean request size (at most U)
+    torn    past a page cache S is of the pages that a request touches, and what a write covers of a
+            page in part is read first: 4 KiB at random, as parallel as writes are
     miss    1 at the first place; past boundary j uniform, max(0, 1 - C/U), or smeared, logistic in
             ln(U/C); a scan that passes over all of U keeps nothing of it: weight q^(U/S); reads
             miss nothing past a limit of dirty data
@@ -49,31 +51,49 @@ OVERLAP = -1
 """Where ln(r - 1) stands, behind all places and boundaries."""
 RUN = 8
 """Requests of a run in which read-ahead and write-back are themselves."""
+PAGE_BYTES = 4096
+GRANULE_BYTES = 512
+"""Places and sizes of a survey's requests are multiples of this."""
 SIZE_REFERENCE_BYTES = 32768.0
 """C is stated for a request of this size."""
-_OF_WRITES = np.array([[[0.0], [1.0]]])
-"""Weight of what writes add, for reads and for writes."""
+_OF_WRITES = np.array([[[0.0], [1.0], [0.0]]])
+"""Weight of what writes add, for reads, for writes, and for the torn pages that these read."""
+_QUEUES_AS_WRITES = np.array([[[0.0], [1.0], [1.0]]])
 _LN_MB = float(np.log(1e6))
 
 
 @dataclass(frozen=True)
 class Requests:
-    """Workloads as the arrays the formula takes; each (workloads,) but `share`."""
+    """Workloads as the arrays the formula takes.
+
+    Kinds are reads, writes and, where there is a page cache, the pages that writes tear.
+    """
 
     ln_unique: Floats
+    """(workloads,), as are the next and `ln_outstanding`."""
     ln_size: Floats
-    sequential: Floats
     ln_outstanding: Floats
+    ln_moved: Floats
+    """ln of a request's bytes (at the nearest place or beyond, kinds, workloads)."""
     share: Floats
-    """Of reads and of writes, (2, workloads)."""
+    """Of each kind, (kinds, workloads); torn pages for each request."""
+    sequential: Floats
+    """(kinds, workloads)."""
     running: Floats
-    """Share within a run."""
+    """Share within a run, (kinds, workloads)."""
     whole: Floats
-    """Share that passes over all of U in order: under LRU it finds nothing of a U too large."""
+    """Share that passes over all of U in order, (workloads,): under LRU it finds nothing of a U too
+    large."""
 
     @staticmethod
-    def of(workloads: Sequence[Workload]) -> Requests:
-        """Return the arrays of `workloads`; queue depth counts as so many more processes."""
+    def of(workloads: Sequence[Workload], *, paged: bool = False) -> Requests:
+        """Return the arrays of `workloads`; queue depth counts as so many more processes.
+
+        Args:
+            workloads: what is asked.
+            paged: through a page cache, which is filled by whole pages.
+
+        """
         rows = np.array(
             [
                 (
@@ -82,29 +102,58 @@ class Requests:
                     w.read_frac,
                     w.seq_frac,
                     w.process_num * w.queue_depth,
+                    is_whole_pages(w),
                 )
                 for w in workloads
             ],
             dtype=np.float64,
-        ).reshape(-1, 5)
-        unique, size, read, sequential, outstanding = rows.T
+        ).reshape(-1, 6)
+        unique, size, read, sequential, outstanding, aligned = rows.T
+        ln_size, kinds = np.log(size), 3 if paged else 2
+        share, in_order = np.zeros((kinds, len(rows))), np.zeros((kinds, len(rows)))
+        ln_moved = np.full((2, kinds, len(rows)), np.log(PAGE_BYTES))
+        share[:2], in_order[:2], ln_moved[:, :2] = (read, 1 - read), sequential, ln_size
+        if paged:
+            touched, torn = _pages(size, sequential)
+            ln_moved[1, :2] = np.where(aligned, ln_size, np.log(touched * PAGE_BYTES))
+            share[2] = (1 - read) * np.where(aligned, 0.0, torn)
         return Requests(
-            np.log(unique),
-            np.log(size),
-            sequential,
-            np.log(outstanding),
-            share=np.array([read, 1 - read]),
-            running=sequential**RUN,
+            ln_unique=np.log(unique),
+            ln_size=ln_size,
+            ln_outstanding=np.log(outstanding),
+            ln_moved=ln_moved,
+            share=share,
+            sequential=in_order,
+            running=in_order**RUN,
             whole=sequential ** (unique / size),
         )
+
+
+def is_whole_pages(workload: Workload) -> bool:
+    """Whether every request is of whole pages: one size that is, at multiples of itself."""
+    return workload.size_dist == "fixed" and workload.size_mean % PAGE_BYTES == 0
+
+
+def _pages(size: Floats, sequential: Floats) -> tuple[Floats, Floats]:
+    """Pages that requests of scattered sizes touch in the mean, and those a write tears.
+
+    b bytes at a multiple of 512 touch (b - 512) / 4096 + 1 pages; the first and the last of them
+    are torn with 7/8 each, when they are two. A sequential request shares the page at its
+    beginning with the one before, which has read it.
+    """
+    own = size / PAGE_BYTES
+    edge = 1 - GRANULE_BYTES / PAGE_BYTES
+    touched = own + edge * (1 - sequential)
+    torn_at_random = np.minimum(own + edge, 2 * edge)
+    return touched, torn_at_random * (1 - sequential) + np.minimum(own, edge) * sequential
 
 
 @dataclass(frozen=True)
 class OperationTime:
     """The formula for a hierarchy of so many boundaries; parameters come apart, as one vector.
 
-    Inside, arrays are (places or boundaries, reads and writes, workloads): one call of numpy for
-    all.
+    Inside, arrays are (places or boundaries, kinds of operation, workloads): one call of numpy for
+    all. Kinds are reads, writes and, past a page cache, torn pages.
     """
 
     smeared: tuple[bool, ...]
@@ -134,6 +183,7 @@ class OperationTime:
         common = requests.share * np.exp(at_place[9] * distance) * e * in_runs
         miss, miss_slopes = self._miss(requests, at_boundary)
         asked = common * np.concatenate([np.ones_like(common[:1]), miss])
+        asked[0, 2:] = 0.0  # what is near is whole
         spent = asked * work.seconds
         seconds, felt, by_overlap = _overlapped(spent, theta[OVERLAP])
         ln_gain = spent * by_queued * (work.busy.gain_by_gain + work.busy.units_by_gain)
@@ -155,16 +205,17 @@ class OperationTime:
 
     def _miss(self, requests: Requests, t: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
         """Share that misses at each boundary, and its derivatives by ln C and ln width."""
-        distance = requests.ln_unique - (t[0] + _OF_WRITES * t[2])
+        kinds = len(requests.share)
+        distance = requests.ln_unique - (t[0] + _OF_WRITES[:, :kinds] * t[2])
         beyond = (distance > 0).astype(np.float64)
         held = np.exp(-np.maximum(distance, 0.0))
         narrowness = np.exp(-t[1])
         logistic = expit(distance * narrowness)
         steep = logistic * (1 - logistic) * narrowness
         smeared = np.array(self.smeared, dtype=bool)[:, None, None]
-        # Not of reads at a limit of dirty data, (boundaries, reads and writes, 1).
-        felt = np.ones((len(self.smeared), 2, 1))
-        felt[np.array(self.of_writes, dtype=bool).nonzero(), 0] = 0.0
+        # Not of reads at a limit of dirty data, (boundaries, kinds of operation, 1).
+        felt = np.ones((len(self.smeared), kinds, 1))
+        felt[np.array(self.of_writes, dtype=bool).nonzero(), ::2] = 0.0
         part = felt * (1 - requests.whole)
         miss = felt * requests.whole * beyond + part * np.where(smeared, logistic, 1 - held)
         by_centre = -part * np.where(smeared, steep, held * beyond)
@@ -182,17 +233,18 @@ def _overlapped(spent: Floats, ln_over_one: float) -> tuple[Floats, Floats, Floa
     felt = np.ones_like(spent)
     felt[0], felt[1:, 1] = (parts / both) ** (r - 1)
     by_overlap = both * xlogy(shares, shares).sum(axis=0) / r**2 * (r - 1)
-    return both + spent[1:, 0].sum(axis=0), felt, by_overlap
+    return both + spent[1:, ::2].sum(axis=(0, 1)), felt, by_overlap
 
 
 def _by_place(slopes: Floats) -> Floats:
     """Derivatives by each parameter of each place, (parameters, workloads).
 
-    `slopes` are by what reads and writes share (8, places, 2, workloads); what writes add to the
-    first four is felt by writes alone.
+    `slopes` are by what all kinds share (8, places, kinds, workloads); what writes add to the first
+    four is felt by writes, the last of it by torn pages too.
     """
-    both, writes = slopes.sum(axis=2), slopes[:4, :, 1]
-    of_a_place = np.concatenate([both[:3], writes[:3], both[3:4], writes[3:], both[4:]])
+    both, writes = slopes.sum(axis=2), slopes[:3, :, 1]
+    queued = slopes[3:4, :, 1:].sum(axis=2)
+    of_a_place = np.concatenate([both[:3], writes, both[3:4], queued, both[4:]])
     return np.concatenate(of_a_place.transpose(1, 0, 2))
 
 
@@ -216,12 +268,15 @@ class _Work:
     @staticmethod
     def of(requests: Requests, t: Floats) -> _Work:
         """Return the seconds under the places' parameters, (PLACE, places, 1, 1)."""
-        size = np.exp(requests.ln_size) / SIZE_REFERENCE_BYTES
-        busy = _busy_units(size, t[6] + _OF_WRITES * t[7], t[10])
-        ln_random = t[0] + _OF_WRITES * t[3]
-        sequential = np.exp(ln_random + t[1] + _OF_WRITES * t[4]) * requests.sequential
+        kinds = len(requests.share)
+        of_writes, as_writes = _OF_WRITES[:, :kinds], _QUEUES_AS_WRITES[:, :kinds]
+        beyond = np.minimum(np.arange(t.shape[1]), 1)
+        size = np.exp(requests.ln_moved[beyond]) / SIZE_REFERENCE_BYTES
+        busy = _busy_units(size, t[6] + as_writes * t[7], t[10])
+        ln_random = t[0] + of_writes * t[3]
+        sequential = np.exp(ln_random + t[1] + of_writes * t[4]) * requests.sequential
         fixed = np.exp(ln_random) * (1 - requests.sequential) + sequential
-        transfer = np.exp(t[2] + _OF_WRITES * t[5]) * size / busy.units
+        transfer = np.exp(t[2] + of_writes * t[5]) * size / busy.units
         return _Work(fixed, sequential, transfer, busy)
 
     @property

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
-from leadline.models.joint import joint_of_survey
+from leadline.models.joint import JointModel, joint_of_survey
 from leadline.models.model import Model, PredictionRefused
+from leadline.models.operation_time import is_whole_pages
 from leadline.models.product import ProductModel
 from leadline.models.ranges import Outside, Ranges
 from leadline.record import (
@@ -19,7 +19,6 @@ from leadline.record import (
     Prediction,
     Region,
     Survey,
-    SurveyStart,
     Workload,
 )
 from leadline.record.finding import Finding
@@ -88,63 +87,35 @@ def _times(end: float | None, scale: float) -> float | None:
     return None if end is None else end * scale
 
 
-# A workload in the words of a survey, which knows scattered sizes and one request per process.
-
-PAGE_BYTES = 4096
-GRANULE_BYTES = 512
-"""Places and sizes of a survey's requests are multiples of this."""
+# A workload in the words of a survey, which knows one request per process.
 
 
-@dataclass(frozen=True)
-class Spelled:
-    """What a survey would call a workload, and what that takes for granted."""
+def as_surveyed(workload: Workload, *, knows_pages: bool) -> tuple[Workload, tuple[Finding, ...]]:
+    """Spell a workload with what surveys measure, and say what that takes for granted.
 
-    workload: Workload
-    ln_bytes: float
-    """ln of the bytes of one request over those of the one it is predicted as."""
-    findings: tuple[Finding, ...]
-
-
-def as_surveyed(workload: Workload, start: SurveyStart, ranges: Ranges) -> Spelled:
-    """Spell a workload with what surveys measure.
+    Args:
+        workload: what is asked.
+        knows_pages: whether the model tells requests of whole pages from those of scattered sizes.
 
     Raises:
         PredictionRefused: more requests at once than any survey has.
 
     """
     found = []
-    size_mean = workload.size_mean
-    if workload.size_dist not in ("normal", "fixed"):
-        found.append(Finding.of("not_surveyed", size_dist=str(workload.size_dist)))
-    elif workload.size_dist == "fixed":
-        size_mean = _as_many_pages(workload, start, ranges)
-        alike = size_mean == workload.size_mean
-        found.append(Finding.of("not_surveyed", **({} if alike else {"size_mean": size_mean})))
+    dist = workload.size_dist
+    told_apart = knows_pages and is_whole_pages(workload)
+    if dist not in ("normal", "fixed"):
+        found.append(Finding.of("not_surveyed", size_dist=str(dist)))
+    elif dist == "fixed" and not told_apart:
+        found.append(Finding.of("not_surveyed"))
     processes = _at_once(workload)
     if workload.queue_depth > 1:
         depth = {"queue_depth": workload.queue_depth, "processes": processes}
         found.append(Finding.of("not_surveyed", **depth))
     surveyed = msgspec.structs.replace(
-        workload, size_mean=size_mean, process_num=processes, queue_depth=1, size_dist="normal"
+        workload, process_num=processes, queue_depth=1, size_dist=dist if told_apart else "normal"
     )
-    return Spelled(surveyed, math.log(workload.size_mean / size_mean), tuple(found))
-
-
-def _as_many_pages(workload: Workload, start: SurveyStart, ranges: Ranges) -> int:
-    """Mean of the scattered sizes that touch as many pages as an aligned request of one size.
-
-    A request of b bytes at a multiple of 512 touches (b - 512) / 4096 + 1 pages in the mean, one
-    of whole pages at a multiple of its size b / 4096. A miss moves pages, so that counts beyond the
-    page cache; inside it the bytes copied count. Sequential requests share the pages at their ends.
-    """
-    region = ranges.region_of(workload.unique_bytes)
-    whole_pages = workload.size_mean % PAGE_BYTES == 0
-    by_pages = not start.direct and start.backend != "simulated" and whole_pages
-    if region is None or region.index == 0 or not by_pages:
-        return workload.size_mean
-    extra = (PAGE_BYTES - GRANULE_BYTES) * (1 - workload.seq_frac)
-    least = ranges.of(region.index, "size_mean").low
-    return min(workload.size_mean, round(max(workload.size_mean - extra, least)))
+    return surveyed, tuple(found)
 
 
 def _at_once(workload: Workload) -> int:
@@ -240,7 +211,7 @@ class Predictor:
             self._prediction(
                 workload,
                 guarded,
-                float(expected.ln_mb_s[index]) + guarded.ln_bytes,
+                float(expected.ln_mb_s[index]),
                 float(expected.ln_sd[index]),
                 float(expected.noise_ln_sd[index]),
             )
@@ -281,9 +252,10 @@ class Predictor:
                 "holds of skewed places it does not say; leave access out, or measure it: "
                 f"leadline measure {self.survey.start.target} --workload …"
             )
-        spelled = as_surveyed(workload, self.survey.start, self.ranges)
-        surveyed, findings = spelled.workload, list(spelled.findings)
-        for said in surveyed.beyond():
+        knows_pages = isinstance(self.model, JointModel) and self.model.sample.paged
+        surveyed, known = as_surveyed(workload, knows_pages=knows_pages)
+        findings = list(known)
+        for said in surveyed.beyond("size_dist"):
             raise PredictionRefused(f"{said}: no survey has it; leave it out, or measure it")
         region = self.ranges.nearest_region(surveyed.unique_bytes)
         if region is None:
@@ -305,7 +277,6 @@ class Predictor:
         findings += self._at_boundary(surveyed.unique_bytes)
         return _Guarded(
             surveyed=surveyed,
-            ln_bytes=spelled.ln_bytes,
             region=held.index if held and not missing else None,
             extrapolated=bool(beyond),
             extra_ln_sd=EXTRAPOLATION_LN_SD * math.hypot(*far),
@@ -351,7 +322,6 @@ class _Guarded(msgspec.Struct, frozen=True, kw_only=True):
     """A workload that may be predicted, as the survey would spell it."""
 
     surveyed: Workload
-    ln_bytes: float
     region: int | None
     extrapolated: bool
     extra_ln_sd: float

@@ -48,9 +48,15 @@ class Model:
         monkeypatch.setattr(middle, "next_points", self._next)
 
     def _sample(
-        self, points: Sequence[Measurement], boundaries: list[Any], processors: float
+        self,
+        points: Sequence[Measurement],
+        boundaries: list[Any],
+        processors: float,
+        *,
+        paged: bool,
     ) -> tuple[int, list[Any]]:
         assert processors == PROCESSORS
+        assert not paged, "nobody said that there is a page cache"
         return len(points), boundaries
 
     def _fit(self, sample: tuple[int, list[Any]], before: int | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,9 +34,11 @@ class Scripted:
         processors: float | None = None,
         needed: Sequence[Workload] = (),
         at_once_bytes: float = math.inf,
+        paged: bool = False,
     ) -> None:
         assert not needed, "the survey is for no application"
         self.at_once_bytes, self.memory_bytes = at_once_bytes, memory_bytes
+        self.paged = paged
         assert processors == BEGIN.facts.get("cpu_count")
         self.given = (plan, seed, recorded)
         self.readings = readings
@@ -143,3 +146,15 @@ def test_points_that_learn_have_a_sixteenth_of_a_memory_cap_in_requests() -> Non
     assert isinstance(held, Scripted)
     assert (free.at_once_bytes, held.at_once_bytes) == (math.inf, 4 * 2**20)
     assert (free.memory_bytes, held.memory_bytes) == (None, 64 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("change", "paged"), [({}, True), ({"direct": True}, False), ({"backend": "simulated"}, False)]
+)
+def test_points_that_learn_are_of_whole_pages_too_where_there_is_a_page_cache(
+    change: dict[str, Any], *, paged: bool
+) -> None:
+    begin = msgspec.structs.replace(start(), **({"direct": False, "backend": "pread"} | change))
+    strategy = Surveyor(begin).strategy
+    assert isinstance(strategy, Scripted)
+    assert strategy.paged == paged

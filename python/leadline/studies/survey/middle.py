@@ -82,6 +82,7 @@ class MiddleStrategy:
         processors: float | None = None,
         needed: Sequence[Workload] = (),
         at_once_bytes: float = math.inf,
+        paged: bool = False,
     ) -> None:
         """Begin a script.
 
@@ -94,6 +95,7 @@ class MiddleStrategy:
             processors: of the machine, where they are known.
             needed: an application's kinds of requests.
             at_once_bytes: most bytes of requests at one time in a point that learns.
+            paged: whether requests go through a page cache.
 
         """
         self.plan = plan
@@ -104,6 +106,7 @@ class MiddleStrategy:
         self.processors = processors
         self.needed = needed
         self.at_once_bytes = at_once_bytes
+        self.paged = paged
         self.focal = START
         self.tops = {
             "size_mean": float(plan.size_mean_max),
@@ -331,7 +334,8 @@ class MiddleStrategy:
         boundaries = self.decided.boundaries if self.decided else ()
         for count in counts:
             points = self.readings.all[:count]
-            model = fit_joint(sample_of(points, boundaries, self.processors), model)
+            sample = sample_of(points, boundaries, self.processors, paged=self.paged)
+            model = fit_joint(sample, model)
         assert model is not None  # noqa: S101 - a fit is asked for only where one is owed
         return model
 
@@ -342,6 +346,7 @@ class MiddleStrategy:
             (plan.size_mean_min, self.tops["size_mean"]),
             (1.0, self.tops["process_num"]),
             self.at_once_bytes,
+            self.paged,
         )
 
 

@@ -15,6 +15,7 @@ import random
 from collections.abc import Generator, Sequence
 
 from leadline.errors import LeadlineError
+from leadline.models.model import is_paged
 from leadline.record import PARAMETERS, Measurement, Plan, SurveyStart, Workload, derive_seed
 from leadline.record.wording import format_count
 from leadline.stats import good_range
@@ -73,6 +74,7 @@ class Surveyor:
                 processors=start.facts.get("cpu_count"),
                 needed=start.needed,
                 at_once_bytes=(start.cache_limit_bytes or math.inf) / BUFFERS_SHARE,
+                paged=is_paged(start),
             )
         )
         self._readings = readings
