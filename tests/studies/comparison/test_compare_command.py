@@ -57,7 +57,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     others = {"no-cache": ("unique_bytes=1GiB",), "noisy": (*MEASURED, "--rate", "50")}
     for target in ("two-level", "four-level", *others):
         words = others.get(target, MEASURED)
-        done = leadline("measure", f"sim:{target}", *words, "--seconds", "20s", store=path)
+        done = leadline("measure", f"sim:{target}", *words, "--seconds", "5s", store=path)
         assert done.returncode == 0, done.stderr
     return path
 

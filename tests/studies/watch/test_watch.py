@@ -97,7 +97,7 @@ def assert_exposition(text: str) -> None:
 
 def test_a_steady_system_has_no_change(tmp_path: Path) -> None:
     words = ("watch", "sim:two-level", "unique_bytes=256MiB", "--every", "10m", "--for", "3d")
-    done = leadline(*words, store=tmp_path / "store.sqlite", timeout_s=300)
+    done = leadline(*words, "--seconds", "200ms", store=tmp_path / "store.sqlite", timeout_s=300)
     assert done.returncode == 0, done.stderr
     assert "no change of level in 433 probes" in done.stdout
 
