@@ -13,6 +13,7 @@ import pytest
 import shared_surveys
 import survey_fixture as made
 import survey_pages
+from leadline.models.joint import JointModel
 from leadline.models.model import PredictionRefused
 from leadline.models.predictor import MODELS, Predictor
 from leadline.models.ranges import Ranges
@@ -263,6 +264,33 @@ def test_a_press_sets_the_sliders_to_a_kind_of_an_applications_requests(
         assert found["unique_bytes"] == pytest.approx(each.unique_bytes, rel=0.05)
 
 
+def _assert_page_says(
+    browser: Any, path: Path, workloads: list[Workload], wanted: list[Prediction | None]
+) -> None:
+    page = OpenedPage.opened(browser, path, 1280)
+    spelled = [msgspec.to_builtins(workload) for workload in workloads]
+    found = page.ask("return arguments[0].map(each => leadlineWhatIf.predict(each))", spelled)
+    for workload, answer, own in zip(workloads, wanted, found, strict=True):
+        assert (own is None) == (answer is None), workload
+        if answer is None:
+            continue
+        assert _close(own["throughput_mb_s"], answer.throughput_mb_s), workload
+        assert _close(own["run_throughput_mb_s"], answer.run_throughput_mb_s), workload
+        assert own["region"] == answer.region, workload
+        assert own["warnings"] == list(map(str, answer.findings)), workload
+
+
+def test_the_browser_knows_the_pages_that_writes_tear(browser: Any, fixture_page: Path) -> None:
+    survey = made.two_region()
+    predictor = Predictor(survey, made.points(survey))
+    assert isinstance(predictor.model, JointModel)
+    assert predictor.model.sample.paged
+    workloads = _random_workloads(predictor, 40, seed=10)
+    wanted = _answers(predictor, workloads)
+    assert {answer.region for answer in wanted if answer is not None} == {0, 1}
+    _assert_page_says(browser, fixture_page, workloads, wanted)
+
+
 @pytest.mark.parametrize(
     "model", [pytest.param(each, marks=[pytest.mark.long] * (each == "product")) for each in MODELS]
 )
@@ -275,19 +303,8 @@ def test_the_browser_predicts_what_python_predicts(
     predictor = Predictor(*surveyed, model=model)
     workloads = _random_workloads(predictor, 140, seed=9)
     wanted = _answers(predictor, workloads)
-    page = OpenedPage.opened(browser, page_of[model], 1280)
-    spelled = [msgspec.to_builtins(workload) for workload in workloads]
-    found = page.ask("return arguments[0].map(each => leadlineWhatIf.predict(each))", spelled)
-    predicted = 0
-    for workload, answer, own in zip(workloads, wanted, found, strict=True):
-        assert (own is None) == (answer is None), workload
-        if answer is None:
-            continue
-        predicted += 1
-        assert _close(own["throughput_mb_s"], answer.throughput_mb_s), workload
-        assert _close(own["run_throughput_mb_s"], answer.run_throughput_mb_s), workload
-        assert own["region"] == answer.region, workload
-        assert own["warnings"] == list(map(str, answer.findings)), workload
+    _assert_page_says(browser, page_of[model], workloads, wanted)
+    predicted = sum(answer is not None for answer in wanted)
     assert predicted >= 60
     assert predicted < len(workloads)
     warned = [answer for answer in wanted if answer is not None and answer.findings]
