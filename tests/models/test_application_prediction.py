@@ -212,6 +212,7 @@ def test_whole_files_are_read_in_order_and_found_page_by_page(small: Application
     begun = needed_of(with_streams(small, begins_frac=1.0))
     ordered = needed_of(with_streams(small, seq_frac=1.0, begins_frac=0.0))
     assert set(ordered) < set(begun)
+    assert {each.size_dist for each in begun} == {"fixed"}  # each request is of whole pages
     (found,) = set(begun) - set(ordered)
     assert (found.size_mean, found.seq_frac, found.read_frac) == (4096, 0.0, 1.0)
 

@@ -88,6 +88,7 @@ class JointModel:
         told_weight: Floats,
     ) -> None:
         self.sample = sample
+        self.knows_pages = sample.paged
         self.mean = mean
         self.theta = theta
         self.kernel = kernel

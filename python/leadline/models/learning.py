@@ -13,14 +13,12 @@ import numpy as np
 from leadline.models.gaussian_process import Axes, matern
 from leadline.models.joint import JointModel
 from leadline.models.model import Floats
-from leadline.models.operation_time import is_whole_pages
+from leadline.models.operation_time import GRANULE_BYTES, PAGE_BYTES, is_whole_pages
 from leadline.models.ranges import SIZE_SHARE_MAX
 from leadline.record import Measurement, Workload
 
 # Workloads spread over the surveyed ranges: the space-filling half of a mixed design.
 
-_BLOCK_BYTES = 4096
-_SECTOR_BYTES = 512
 _RUN_REQUESTS_MAX = 100
 """Longest mean run of sequential requests that learning looks at beside endless ones."""
 _ALL_SEQUENTIAL = 0.9
@@ -45,7 +43,7 @@ class Box:
             self.unique_bytes[0] <= workload.unique_bytes <= self.unique_bytes[1]
             and self.size_mean[0] <= workload.size_mean <= self.size_mean[1]
             and self.process_num[0] <= workload.process_num <= self.process_num[1]
-            and not workload.beyond(*(["size_dist"] if is_whole_pages(workload) else []))
+            and not workload.beyond(*(["size_dist"] if self._of_pages(workload) else []))
         )
 
     def nearest(self, workload: Workload) -> Workload:
@@ -53,13 +51,16 @@ class Box:
         unique = _within(self.unique_bytes, workload.unique_bytes)
         size = _within(self._sizes(unique), workload.size_mean)
         found = Workload(
-            unique_bytes=int(unique // _BLOCK_BYTES * _BLOCK_BYTES),
-            size_mean=max(_SECTOR_BYTES, int(size // _SECTOR_BYTES * _SECTOR_BYTES)),
+            unique_bytes=int(unique // PAGE_BYTES * PAGE_BYTES),
+            size_mean=max(GRANULE_BYTES, int(size // GRANULE_BYTES * GRANULE_BYTES)),
             read_frac=workload.read_frac,
             seq_frac=workload.seq_frac,
             process_num=self._processes(workload.process_num, size),
         )
-        return _of_whole_pages(found) if self.paged and is_whole_pages(workload) else found
+        return _of_whole_pages(found) if self._of_pages(workload) else found
+
+    def _of_pages(self, workload: Workload) -> bool:
+        return self.paged and is_whole_pages(workload)
 
     def _processes(self, process_num: float, size_mean: float) -> int:
         most = min(self.process_num[1], self.at_once_bytes / size_mean)
@@ -76,11 +77,11 @@ class Box:
         `unique_bytes`, so that a request does not span the data it is drawn from.
         """
         unique = _between(self.unique_bytes, place[0])
-        unique_bytes = max(_BLOCK_BYTES, round(unique / _BLOCK_BYTES) * _BLOCK_BYTES)
+        unique_bytes = max(PAGE_BYTES, round(unique / PAGE_BYTES) * PAGE_BYTES)
         size = _between(self._sizes(unique_bytes), place[1])
         return Workload(
             unique_bytes=unique_bytes,
-            size_mean=max(_SECTOR_BYTES, round(size / _SECTOR_BYTES) * _SECTOR_BYTES),
+            size_mean=max(GRANULE_BYTES, round(size / GRANULE_BYTES) * GRANULE_BYTES),
             read_frac=round(place[2], 3),
             seq_frac=round(_seq_frac(place[3]) if self.paged else place[3], 3),
             process_num=self._processes(_between(self.process_num, place[4]), size),
@@ -103,7 +104,7 @@ def spread_out(box: Box, count: int, seed: int) -> list[Workload]:
 
 
 def _of_whole_pages(workload: Workload) -> Workload:
-    size = max(1, round(workload.size_mean / _BLOCK_BYTES)) * _BLOCK_BYTES
+    size = max(1, round(workload.size_mean / PAGE_BYTES)) * PAGE_BYTES
     return msgspec.structs.replace(workload, size_mean=size, size_dist="fixed")
 
 

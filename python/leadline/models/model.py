@@ -43,6 +43,8 @@ class Model(Protocol):
     """Readings it rests on."""
     df: float
     """Degrees of freedom behind its standard deviations."""
+    knows_pages: bool
+    """Whether it tells requests of whole pages from those of scattered sizes."""
 
     def expect(self, workloads: Sequence[Workload]) -> Expected:
         """Return what is expected of each workload."""

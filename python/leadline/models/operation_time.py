@@ -59,6 +59,7 @@ SIZE_REFERENCE_BYTES = 32768.0
 _OF_WRITES = np.array([[[0.0], [1.0], [0.0]]])
 """Weight of what writes add, for reads, for writes, and for the torn pages that these read."""
 _QUEUES_AS_WRITES = np.array([[[0.0], [1.0], [1.0]]])
+"""Weight of what writes add to g: a torn page is read under the file's lock, as it is written."""
 _LN_MB = float(np.log(1e6))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from leadline.models.joint import JointModel, joint_of_survey
+from leadline.models.joint import joint_of_survey
 from leadline.models.model import Model, PredictionRefused
 from leadline.models.operation_time import is_whole_pages
 from leadline.models.product import ProductModel
@@ -252,8 +252,7 @@ class Predictor:
                 "holds of skewed places it does not say; leave access out, or measure it: "
                 f"leadline measure {self.survey.start.target} --workload …"
             )
-        knows_pages = isinstance(self.model, JointModel) and self.model.sample.paged
-        surveyed, known = as_surveyed(workload, knows_pages=knows_pages)
+        surveyed, known = as_surveyed(workload, knows_pages=self.model.knows_pages)
         findings = list(known)
         for said in surveyed.beyond("size_dist"):
             raise PredictionRefused(f"{said}: no survey has it; leave it out, or measure it")

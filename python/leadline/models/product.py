@@ -245,6 +245,7 @@ class ProductModel:
     """
 
     name = "product"
+    knows_pages = False
 
     def __init__(self, survey: Survey, points: Sequence[Measurement]) -> None:
         if not survey.families or not points:

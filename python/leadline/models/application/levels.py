@@ -19,6 +19,7 @@ import numpy as np
 from scipy.optimize import least_squares, nnls
 
 from leadline.models.model import Floats
+from leadline.models.operation_time import PAGE_BYTES
 from leadline.models.predictor import Predictor
 from leadline.models.ranges import BOUNDARY_ZONE_ABOVE, BOUNDARY_ZONE_BELOW, SIZE_SHARE_MAX
 from leadline.record import Measurement, Workload
@@ -27,7 +28,6 @@ from leadline.units import format_bytes
 
 MOSTLY_MISSED = 4.0
 """Bytes over those of a cache: so many are missed by three quarters."""
-PAGE_BYTES = 4096
 FRACTION_BESIDE = 0.1
 """A share of the requests that is no farther from what was surveyed is not told of."""
 
@@ -127,7 +127,7 @@ class Levels:
         unique = self._unique_bytes(level, kind.size_mean)
         size, factor = self._size(unique, kind.size_mean)
         few, many, share = self._at_once(unique, kind.at_once)
-        whole_pages = abs(kind.size_mean / PAGE_BYTES - round(kind.size_mean / PAGE_BYTES)) < 1e-3
+        whole_pages = size == kind.size_mean and size % PAGE_BYTES == 0
         first = len(asked)
         asked += [
             Workload(
@@ -136,7 +136,7 @@ class Levels:
                 read_frac=self._fraction(unique, "read_frac", 0.0 if kind.write else 1.0),
                 seq_frac=self._fraction(unique, "seq_frac", kind.seq_frac),
                 process_num=processes,
-                size_dist="fixed" if whole_pages and size == kind.size_mean else "normal",
+                size_dist="fixed" if whole_pages else "normal",
             )
             for processes in (few, many)
         ]

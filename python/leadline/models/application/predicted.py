@@ -20,6 +20,7 @@ from leadline.models.application.misses import (
     uses_of,
 )
 from leadline.models.model import Floats, PredictionRefused
+from leadline.models.operation_time import PAGE_BYTES
 from leadline.models.predictor import Predictor
 from leadline.record import PROCESSES_MAX, Interval, Survey, Workload
 from leadline.record.application import Application, PhaseFound, Reuse
@@ -161,12 +162,15 @@ def needed_of(application: Application) -> tuple[Workload, ...]:
             read_frac=0.0 if use.write else 1.0,
             seq_frac=round(4 * use.in_order) / 4,
             process_num=min(PROCESSES_MAX, round(at_once(use.phase))),
+            size_dist="fixed" if use.size_mean % PAGE_BYTES == 0 else "normal",
         )
         moved_bytes = use.requests * max(size, reuse.page_bytes)
         found[kind] = found.get(kind, 0.0) + moved_bytes
         begins = 0.0 if use.write else use.stream.begins_frac or 0.0
         if begins > BEGINS_MATTER:  # the files are found page by page, not in order
-            page = msgspec.structs.replace(kind, size_mean=reuse.page_bytes, seq_frac=0.0)
+            page = msgspec.structs.replace(
+                kind, size_mean=reuse.page_bytes, seq_frac=0.0, size_dist="fixed"
+            )
             found[page] = found.get(page, 0.0) + begins * moved_bytes
     return tuple(sorted(found, key=lambda kind: -found[kind])[:NEEDED_MOST])
 
