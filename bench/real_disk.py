@@ -35,7 +35,7 @@ MEASURES = (
     "crates/engine/src/evidence",
     "crates/stats/src",
 )
-RUNS = ("calm:600MiB:3811", "busy:380MiB:3812")
+RUNS = ("calm:520MiB:4201", "busy:420MiB:4202")
 AMPLIFIED_MOST = {"calm": 1.25, "busy": 1.5}
 COVER_GOAL = {"least": 85.0, "most": 95.0}
 ERROR = ("{value:.3g}% [{low:.3g}, {high:.3g}]", "{value:.3g}%")
