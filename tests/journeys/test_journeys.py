@@ -50,7 +50,7 @@ def test_two_machines_bring_their_surveys_together(tmp_path: Path) -> None:
     export, *there = typed("guide/shared-store.md", "# Results of several machines")
     for name, profile in (("atlas", "two-level"), ("borea", "four-level")):
         store = tmp_path / f"{name}.sqlite"
-        words = ("survey", f"sim:{profile}", "--budget", "5m", "--name", name)
+        words = ("survey", f"sim:{profile}", "--budget", "1m", "--learn", "0", "--name", name)
         assert leadline(*words, store=store).returncode == 0
         done = run(export.replace("atlas", name), tmp_path, store)
         assert done.returncode == 0, done.stderr
