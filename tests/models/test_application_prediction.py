@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import shared_surveys
+import survey_fixture
 from application_fixture import Kept
 from leadline.engine import Target, open_engine
 from leadline.models.application.levels import Levels, RequestKind
@@ -215,6 +216,17 @@ def test_whole_files_are_read_in_order_and_found_page_by_page(small: Application
     assert {each.size_dist for each in begun} == {"fixed"}  # each request is of whole pages
     (found,) = set(begun) - set(ordered)
     assert (found.size_mean, found.seq_frac, found.read_frac) == (4096, 0.0, 1.0)
+    odd = needed_of(with_streams(small, begins_frac=1.0, read_size_mean=5000.0))
+    assert {each.size_dist for each in odd if each.read_frac} == {"normal", "fixed"}
+
+
+def test_writes_of_whole_pages_past_a_page_cache_read_none_first() -> None:
+    surveyed = survey_fixture.two_region()
+    levels = Levels(Predictor(surveyed, survey_fixture.points(surveyed)), 2 * GIB)
+    sizes = (8 * KIB, 8 * KIB + 512)
+    kinds = [RequestKind(size, write=True, seq_frac=0.0, at_once=1.0) for size in sizes]
+    whole, torn = (cost.seconds[-1] for cost in levels.costs(kinds))
+    assert torn / whole > sizes[1] / sizes[0]  # more than its bytes take
 
 
 def test_a_file_that_is_found_takes_a_page_at_random(tmp_path: Path) -> None:

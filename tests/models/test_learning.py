@@ -74,6 +74,7 @@ def test_where_pages_are_cached_half_are_of_whole_ones_and_runs_are_of_any_lengt
     assert len(whole) == 128
     assert all(each.size_mean % 4096 == 0 and box.holds(each) for each in whole)
     assert all(box.nearest(each) == each for each in whole)
+    assert not any(replace(box, paged=False).holds(each) for each in whole)
     shares = [sum(w.seq_frac > 1 - 1 / run for w in drawn) / 256 for run in (2, 10, 50)]
     in_runs = [0.9 * (0.5 / run + 0.5 * (1 - math.log(run, 100))) for run in (2, 10, 50)]
     assert shares == pytest.approx([0.1 + share for share in in_runs], abs=0.02)

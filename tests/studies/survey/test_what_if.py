@@ -13,7 +13,6 @@ import pytest
 import shared_surveys
 import survey_fixture as made
 import survey_pages
-from leadline.models.joint import JointModel
 from leadline.models.model import PredictionRefused
 from leadline.models.predictor import MODELS, Predictor
 from leadline.models.ranges import Ranges
@@ -283,8 +282,7 @@ def _assert_page_says(
 def test_the_browser_knows_the_pages_that_writes_tear(browser: Any, fixture_page: Path) -> None:
     survey = made.two_region()
     predictor = Predictor(survey, made.points(survey))
-    assert isinstance(predictor.model, JointModel)
-    assert predictor.model.sample.paged
+    assert predictor.model.knows_pages
     workloads = _random_workloads(predictor, 40, seed=10)
     wanted = _answers(predictor, workloads)
     assert {answer.region for answer in wanted if answer is not None} == {0, 1}
