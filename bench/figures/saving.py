@@ -37,7 +37,7 @@ def save(
         rows: the figures.
         directory: on the disk that the figures depend on; None when they do not depend on the
             machine.
-        part: behind the name, of a bench that stores more than one result.
+        part: behind the name that does not end with it, of a bench that stores several results.
         about: what else the head of a `Result` says: `rounds`, `seeds`, `interval`, `note`; the
             `commit` and `date` of a run that went on with what it had.
 
@@ -53,6 +53,6 @@ def save(
         "machine": {} if directory is None else machine_of(directory),
     }
     result = Result(**head | about, columns=tuple(columns), rows=tuple(rows))
-    name = f"{asked.save}_{part}" if part else asked.save
+    name = asked.save if asked.save.endswith(part) else f"{asked.save}_{part}"
     keep(name, result)
     print(f"\nstored in bench/results/{name}.json: `make figures` puts it into the text")
