@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,21 @@ INPUTS = 400
 INPUTS_LONG = 60_000
 RUST = re.findall(r'name = "(\w+)"\npath = "targets', (ROOT / "fuzz/Cargo.toml").read_text("utf-8"))
 FOUND = sorted(path for path in parsers.CORPUS.glob("*/*") if path.parent.name in TARGETS)
+
+
+def test_the_lock_of_the_targets_knows_what_the_crates_depend_on() -> None:
+    """`cargo fuzz` is told --locked: behind the crates by one dependency, no target is built."""
+    locked = tomllib.loads((ROOT / "fuzz/Cargo.lock").read_text("utf-8"))["package"]
+    known = {
+        each["name"]: [name.split()[0] for name in each.get("dependencies", [])] for each in locked
+    }
+    asked = 0
+    for path in ROOT.glob("crates/*/Cargo.toml"):
+        crate = tomllib.loads(path.read_text("utf-8"))
+        if (name := crate["package"]["name"]) in known:
+            asked += 1
+            assert set(crate["dependencies"]) <= set(known[name]), name
+    assert asked > 3
 
 
 @pytest.fixture(autouse=True)
