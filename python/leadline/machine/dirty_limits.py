@@ -282,9 +282,9 @@ def _read(record: Path) -> dict[str, Any] | None:
 def _owner_lives(record: Path) -> bool:
     try:
         pid = int(json.loads(record.read_text())["pid"])
+        return Path(f"/proc/{pid}").exists()
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return False
-    return Path(f"/proc/{pid}").exists()
 
 
 def _boot_id() -> str | None:
