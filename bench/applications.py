@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from figures import Cell, Column, Row, add_save_option, save
+from figures import Cell, Column, Row, add_save_option, save, say
 from leadline.machine.cgroup import memory_cgroup
 from leadline.stats import student_t
 from programs import PROGRAMS, Program, Unavailable
@@ -91,6 +91,8 @@ PHASE_SHARE_LEAST = 0.02
 WITHIN = {"least": 0.85, "most": 1.15}
 """Of a program's own time, for its description, where it is one of storage."""
 REPLAYED = {"least": 0.92, "most": 1.08}
+ERROR_GOAL, HELD_GOAL = {"most": 12.0}, {"least": 85.0, "most": 95.0}
+"""Of predictions with `--traced-on`: their median error and how many of their intervals hold, %."""
 SYNC = "fsync=4"
 """Of the surveys for programs that sync."""
 APP_RUNS = 3
@@ -349,9 +351,10 @@ def same(asked: argparse.Namespace) -> None:
         print(f"{place.program.name}: {value:.3f} [{low:.3f}, {high:.3f}]; {shares}", flush=True)
         if found.described["in_io"] >= IO_SHARE_LEAST:
             off.append(abs(value - 1))
+    middle = say(Cell(100 * statistics.median(off), most=8.0), ("{value:.1f}%",), " %")
     errors = (
         f"Of programs with at least 5% of their time in I/O the descriptions' median error is "
-        f"{100 * statistics.median(off):.1f}% (goal 8%), the worst {100 * max(off):.0f}%."
+        f"{middle}, the worst {100 * max(off):.0f}%."
     )
     print(errors)
     note = f"{errors} Load average {os.getloadavg()[0]:.1f}."
@@ -475,20 +478,24 @@ def predicted(asked: argparse.Namespace) -> None:
             for system in OTHERS:
                 found.append(foretold(place, traced[place.program.name], system))
                 print(f"  {found[-1]}", flush=True)
-    said = [_said(name, found) for name in ("alone", "scaled")]
+    said = [_said("alone", found, {}, {}), _said("scaled", found, ERROR_GOAL, HELD_GOAL)]
     print("; ".join(said))
     note = f"{'; '.join(said)}. Load average {os.getloadavg()[0]:.1f}."
-    about = {"directory": asked.folder, "rounds": APP_RUNS, "note": note}
+    about = {"directory": asked.folder, "rounds": APP_RUNS, "interval": "90%", "note": note}
     save(asked, PREDICTED_COLUMNS, [each.row() for each in found], part="predicted", **about)
 
 
-def _said(name: str, found: Sequence[Foretold]) -> str:
+def _said(
+    name: str, found: Sequence[Foretold], error: dict[str, float], held: dict[str, float]
+) -> str:
+    """Say how answers of a kind did, beside the goals of their errors and intervals."""
     answers = [(each, getattr(each, name)) for each in found]
-    off = statistics.median(each.error(answer) for each, answer in answers)
-    held = statistics.fmean(each.holds(answer) for each, answer in answers)
+    off = Cell(100 * statistics.median(each.error(answer) for each, answer in answers))
+    right = 100 * statistics.fmean(each.holds(answer) for each, answer in answers)
+    share = Cell(right, n=len(found)).aiming(held)
     return (
-        f"{name}: median error {100 * off:.1f}%, 90% intervals hold {100 * held:.0f}% of "
-        f"{len(found)}"
+        f"{name}: median error {say(off.aiming(error), ('{value:.1f}%',), ' %')}, "
+        f"90% intervals hold {say(share, ('{value:.0f}% of {n}',), ' %')}"
     )
 
 

@@ -5,7 +5,7 @@ that name a stored result; `make figures` puts figures between them, `make test`
 and JSON differ, and `make figures-stale` lists what is older than the code it measured.
 """
 
-from figures.rendered import markdown
+from figures.rendered import markdown, say
 from figures.saving import add_save_option, save
 from figures.stored import Cell, Column, Content, Result, Row, slug
 
@@ -18,5 +18,6 @@ __all__ = [
     "add_save_option",
     "markdown",
     "save",
+    "say",
     "slug",
 ]

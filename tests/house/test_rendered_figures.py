@@ -243,6 +243,17 @@ def test_what_a_bench_saves_is_what_is_loaded(
     assert "results/tried.json" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("asked", ["tried", "tried_part"])
+def test_the_name_of_a_part_is_added_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: str
+) -> None:
+    monkeypatch.setattr(stored, "RESULTS", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bench/engine.py"])
+    said = argparse.Namespace(save=asked)
+    save(said, [Column("a", "A")], [Row("one", {"a": Cell(1.5)})], part="part")
+    assert [path.name for path in tmp_path.iterdir()] == ["tried_part.json"]
+
+
 @pytest.fixture
 def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A repository of one program that measures `code`."""
