@@ -190,7 +190,7 @@ def _row(cells: Iterable[str]) -> str:
 def say(content: Content, forms: Sequence[str], unit: str, known_goal: str = "") -> str:
     """Return a cell in the first form of which it has everything, with what it says of its goal.
 
-    Of a goal that is known already, only that it is missed.
+    Of a goal that is known already (it stands in the head of the column), only that it is missed.
     """
     if content is None or isinstance(content, str):
         return content or ""
@@ -202,9 +202,10 @@ def say(content: Content, forms: Sequence[str], unit: str, known_goal: str = "")
         try:
             said = form.format(**known, **cell.also, unit=unit).strip()
             goal = _goal(cell, unit)
-            remarks = [goal] if goal != known_goal else []
-            remarks += ["**missed**"] if cell.missed else []
-            return said.replace(" %", "%") + (f" ({': '.join(remarks)})" if any(remarks) else "")
+            told = goal not in ("", known_goal)
+            remarks = [goal] if told else []
+            remarks += ["**missed**"] if cell.missed else ["met"] if told else []
+            return said.replace(" %", "%") + (f" ({': '.join(remarks)})" if remarks else "")
         except KeyError:
             continue
     raise ValueError(f"no form of {list(forms)} can tell {cell}")

@@ -151,7 +151,7 @@ def result_of(*cells: Cell, **head: object) -> Result:
     return msgspec.convert({**known, "columns": columns, "rows": rows}, Result)
 
 
-def test_what_misses_its_goal_says_so() -> None:
+def test_a_figure_with_a_goal_says_whether_it_meets_it() -> None:
     cells = (
         Cell(9.9, most=10),
         Cell(10.9, 9, 12, most=10),
@@ -160,9 +160,9 @@ def test_what_misses_its_goal_says_so() -> None:
     )
     lines = rendered.markdown(result_of(*cells).columns, result_of(*cells).rows)
     assert lines[2:] == [
-        "| 9.9% (goal ≤ 10%) |",
+        "| 9.9% (goal ≤ 10%: met) |",
         "| 10.9% [9, 12] (goal ≤ 10%: **missed**) |",
-        "| 96% (goal 92 to 98%) |",
+        "| 96% (goal 92 to 98%: met) |",
         "| 99% (goal ≤ 98%: **missed**) |",
     ]
 
