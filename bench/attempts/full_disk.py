@@ -18,7 +18,7 @@ from attempts.disks import (
 )
 from attempts.kinds import POINT_S, kind
 from attempts.outcome import Asked, Attempt
-from attempts.scene import Scene, ended, scene, wait_or_end, wait_until
+from attempts.scene import Scene, ended, scene, stats_of, wait_or_end, wait_until
 
 FAMILY = "full disk"
 ROOM_BYTES = FLOOR_BYTES + 600 * MIB
@@ -44,7 +44,7 @@ class Course:
 def _written(*names: str, least_bytes: int = 1) -> Callable[[Path], bool]:
     def holds(target: Path) -> bool:
         found = (path for name in names for path in target.glob(f".leadline/run-*/{name}"))
-        return any(path.exists() and path.stat().st_blocks * 512 >= least_bytes for path in found)
+        return any(each.st_blocks * 512 >= least_bytes for each in stats_of(found))
 
     return holds
 

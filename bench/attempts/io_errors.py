@@ -15,7 +15,7 @@ from attempts.disks import MIB
 from attempts.faulty_fs import Faulty, faulty, why_no_fuse
 from attempts.kinds import CAP, POINT_S
 from attempts.outcome import Asked, Attempt
-from attempts.scene import Scene, ended, scene, wait_or_end, wait_until
+from attempts.scene import Scene, ended, scene, stats_of, wait_or_end, wait_until
 
 FAMILY = "I/O errors"
 STILL_S = 2.0
@@ -139,8 +139,8 @@ def _tried(course: Course, how: str, seed: int, draws: Random, harm: Harm) -> At
 
 
 def _laid_out(target: Path) -> bool:
-    found = list(target.glob(".leadline/run-*/*"))
-    return any(path.stat().st_size >= _LAID_BYTES for path in found if path.exists())
+    found = target.glob(".leadline/run-*/*")
+    return any(each.st_size >= _LAID_BYTES for each in stats_of(found))
 
 
 def _well_again(attempt: Attempt, place: Scene) -> None:

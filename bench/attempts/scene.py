@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -184,6 +184,13 @@ def end_all(made: Scene) -> None:
         with suppress(ProcessLookupError):
             os.kill(int(found.split()[0]), signal.SIGKILL)
     made.wait_gone()
+
+
+def stats_of(paths: Iterable[Path]) -> Iterator[os.stat_result]:
+    """Yield what is known of each file, without those that are removed meanwhile."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            yield path.stat()
 
 
 def wait_until(holds: Callable[[], object], child: Forked, hang_s: float = HANG_S) -> bool:
