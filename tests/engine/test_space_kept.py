@@ -5,6 +5,7 @@ Somebody else fills the disk as soon as Leadline has begun: the room is told to 
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from leadline.engine import Target, TargetRefused, open_file_tests, open_streams
 from leadline.engine.file_tests import ProgramsAsked
 from leadline.engine.streams.disks import DATA_MULTIPLE_BYTES, Effort, open_stream_disks
+from leadline.engine.targets.dirfd import Folder
 from leadline.machine.space import Growth, Space
 from leadline.record.files import FilesCell, FileSystemUnderTest
 from leadline.record.job import Generate, Output, StreamJob
@@ -64,6 +66,23 @@ def test_files_stop_at_the_floor_while_they_lay_out_and_while_they_write(
             tests.run(cell, asked())
         raw = next(tmp_path.glob(".leadline/run-*/raw-0.bin")).stat().st_size
         assert raw == (0 if name == "raw-0.bin" else 8 * MIB)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("deed", ["make_folder", "make_or_open_file"])
+def test_a_name_for_which_a_full_disk_has_no_room_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    system = FileSystemUnderTest(fs="ext4", block_bytes=4096, made=True)
+    with open_file_tests([Target.parse(str(tmp_path))]) as tests:
+        monkeypatch.setattr(Folder, deed, full)
+        with pytest.raises(
+            TargetRefused, match="cannot be used: the file system is full; free some"
+        ):
+            tests.run(FilesCell(system=system, drives=1), asked())
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from leadline.engine.child import ENGINE_COMMAND, Child
-from leadline.engine.targets.claim import Claim, claim
+from leadline.engine.targets.claim import Claim, claim, usable
 from leadline.engine.targets.dirfd import Folder
 from leadline.engine.targets.target import Target
 from leadline.errors import EngineFault, PointFailed, TargetRefused
@@ -146,8 +146,8 @@ class DirectoryTests:
         assert system.block_bytes is not None  # noqa: S101 - the plan gives a made one its block
         image = _filled(folder, f"image-{number}.bin", image_bytes(file_bytes), end_s)
         point = f"mount-{number}"
-        with suppress(FileExistsError):  # from a cell before; the engine looks whether it is ours
-            folder.make_folder(point)
+        with usable(folder.shown), suppress(FileExistsError):
+            folder.make_folder(point)  # or of a cell before; the engine looks whether it is ours
         # A loop device of the raw file, too: the file system's own device is such a one.
         raw_device = stack.enter_context(_loop_device(folder, raw))
         device = stack.enter_context(_loop_device(folder, image))
@@ -186,7 +186,8 @@ def _left_s(end_s: float) -> float:
 
 def _filled(folder: Folder, name: str, size_bytes: int, end_s: float) -> str:
     """Make a file of written, incompressible blocks; one that is long enough stays."""
-    fd = folder.make_or_open_file(name)
+    with usable(folder.shown):
+        fd = folder.make_or_open_file(name)
     try:
         if os.fstat(fd).st_size < size_bytes:
             _require_room(folder, name, size_bytes)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from leadline.engine.targets.claim import usable
 from leadline.engine.targets.dirfd import Folder
 from leadline.errors import TargetRefused
 from leadline.machine.cgroup import remove_stale
@@ -84,9 +85,10 @@ def striped_disks(folder: Folder, count: int, data_bytes: int) -> Iterator[Strip
     with ExitStack() as stack:
         devices = []
         for number in range(count):
-            image_fd = folder.make_file(f"image-{number}.bin")
-            stack.callback(os.close, image_fd)
-            os.ftruncate(image_fd, disk_bytes)
+            with usable(folder.shown):
+                image_fd = folder.make_file(f"image-{number}.bin")
+                stack.callback(os.close, image_fd)
+                os.ftruncate(image_fd, disk_bytes)
             devices.append(stack.enter_context(loop_device(image_fd)).path)
         _make_file_system(devices)
         yield StripedDisks(devices, stack.enter_context(_throttle_group()))

@@ -57,6 +57,17 @@ whoever removes them, through the server."""
 _LOCK_TEXT = b"leadline process "
 _TRIES = 20
 """A release by another Leadline may pull the directory away between two steps; then again."""
+_REASONS = {
+    errno.EROFS: "the file system is mounted read-only; give a directory on a writable one",
+    errno.EACCES: "you may not write in it; give a directory of your own",
+    errno.EPERM: "you may not write in it; give a directory of your own",
+    errno.ENOSPC: "the file system is full; free some space or give another directory",
+    errno.EDQUOT: "your quota is used up; free some space or give another directory",
+    errno.ENOENT: "it does not exist any more; make it first",
+    errno.ELOOP: "it is a symlink, or one appeared on the way to it; Leadline follows those on "
+    "the way once, when it starts, and none later: give the directory itself",
+    errno.ENOTDIR: "it is not a directory",
+}
 
 
 class _Marker(msgspec.Struct, frozen=True):
@@ -112,7 +123,7 @@ class Claim:
         if self._held is None:
             raise EngineFault("an export needs a claim that is held")
         own = self._held.own
-        with suppress(FileExistsError):
+        with usable(own.shown), suppress(FileExistsError):
             own.make_folder(EXPORT)
         with own.below(EXPORT) as folder:
             os.fchown(folder.fd, owner, owner)
@@ -169,14 +180,10 @@ def claim(directory: str | Path) -> Iterator[Claim]:
 
 
 def _claim(directory: Path) -> Claim:
-    try:
+    with usable(directory):
         for _ in range(_TRIES):
-            try:
+            with suppress(_Vanished):
                 return _try_claim(directory)
-            except _Vanished:
-                continue
-    except OSError as error:
-        raise TargetRefused(_why(directory, error)) from error
     raise TargetRefused(f"{directory}: other Leadlines keep coming and going there; try again")
 
 
@@ -381,17 +388,16 @@ def _remove_own(target: Folder, own: Folder) -> None:
         target.remove_folder(DIRECTORY)
 
 
-def _why(directory: Path, error: OSError) -> str:
-    reasons = {
-        errno.EROFS: "the file system is mounted read-only; give a directory on a writable one",
-        errno.EACCES: "you may not write in it; give a directory of your own",
-        errno.EPERM: "you may not write in it; give a directory of your own",
-        errno.ENOSPC: "the file system is full; free some space or give another directory",
-        errno.EDQUOT: "your quota is used up; free some space or give another directory",
-        errno.ENOENT: "it does not exist any more; make it first",
-        errno.ELOOP: "it is a symlink, or one appeared on the way to it; Leadline follows those on "
-        "the way once, when it starts, and none later: give the directory itself",
-        errno.ENOTDIR: "it is not a directory",
-    }
-    reason = reasons.get(error.errno or 0, f"{error.strerror}; give another directory")
-    return f"{directory} cannot be used: {reason}"
+@contextmanager
+def usable(directory: Path) -> Iterator[None]:
+    """Refuse a directory in which something cannot be done, and say what to do about it.
+
+    Raises:
+        TargetRefused: the block ended with an OSError.
+
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0, f"{error.strerror}; give another directory")
+        raise TargetRefused(f"{directory} cannot be used: {reason}") from error
