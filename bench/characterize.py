@@ -32,7 +32,8 @@ MEASURES = (
     "python/leadline/studies/application",
     "python/leadline/stats/reuse_times.py",
 )
-COLUMNS = (Column("what", "what"), Column("figure", "figure", ("{value:.4g}{unit}",)))
+FORMS = ("{value:.4g}{unit} of {n}", "{value:.4g}{unit}")
+COLUMNS = (Column("what", "what"), Column("figure", "figure", FORMS))
 SECONDS_MOST, MIB_MOST = 120.0, 1024.0
 """What issue 18 allows for 10^8 requests."""
 REQUESTS = 120_000
@@ -157,7 +158,7 @@ def main() -> None:
             "error", {"what": "largest standard error of an LRU ratio there", "figure": Cell(error)}
         ),
     ]
-    load = f"Load average {os.getloadavg()[0]:.0f}."
+    load = f"Load average {os.getloadavg()[0]:.1f}."
     save(asked, COLUMNS, rows, directory=Path(), rounds=1, note=load)
 
 
