@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,9 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from application_fixture import described
+from application_fixture import Kept, described
 from figures import Cell, Column, Row, add_save_option, save
 from leadline.record.application import Stream
+from leadline.studies.application.characterize import characterize_trace
 from planted_traces import Planted, drawn_mixture, mixture
 
 MEASURES = (
@@ -39,16 +41,6 @@ SECONDS_MOST, MIB_MOST = 120.0, 1024.0
 REQUESTS = 120_000
 """Of a planted mixture."""
 CHUNK = 200_000
-TOLD = (
-    "import json, resource, sys, time; sys.path[:0] = {path!r}; began = time.monotonic()\n"
-    "from application_fixture import Kept\n"
-    "from leadline.studies.application import characterize_trace\n"
-    "study = characterize_trace('-', Kept(), name='large')\n"
-    "most = resource.getrusage(resource.RUSAGE_SELF)\n"
-    "print(json.dumps([time.monotonic() - began, most.ru_utime + most.ru_stime,\n"
-    "    most.ru_maxrss / 1024, study.start.facts.requests, study.found.reuse.rate,\n"
-    "    max(point.lru_error or 0.0 for point in study.found.reuse.points)]))"
-)
 
 
 def chunk(seed: int) -> list[str]:
@@ -66,8 +58,7 @@ def chunk(seed: int) -> list[str]:
 
 def large_trace(requests: int) -> tuple[float, ...]:
     """Describe so many requests; seconds, processor seconds, MiB, requests, rate, largest error."""
-    own = [str(Path(__file__).parent.parent / part) for part in ("python", "tests")]
-    command = [sys.executable, "-c", TOLD.format(path=own)]
+    command = [sys.executable, __file__, "--reader"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as reader:
@@ -83,6 +74,17 @@ def large_trace(requests: int) -> tuple[float, ...]:
             at_us += 50 * CHUNK
         reader.stdin.close()
         return tuple(json.loads(reader.stdout.read()))
+
+
+def tell_reader() -> None:
+    """Describe the trace on standard input, and print what `large_trace` returns."""
+    began_s = time.monotonic()
+    study = characterize_trace("-", Kept(), name="large")
+    took_s, used = time.monotonic() - began_s, resource.getrusage(resource.RUSAGE_SELF)
+    reuse = study.found.reuse
+    error = max(point.lru_error or 0.0 for point in reuse.points)
+    processor_s, mib = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    print(json.dumps([took_s, processor_s, mib, study.start.facts.requests, reuse.rate, error]))
 
 
 def is_found(planted: Planted, streams: tuple[Stream, ...]) -> bool:
@@ -121,7 +123,11 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=100_000_000)
     parser.add_argument("--seeds", default="9001:9101")
     add_save_option(parser, "characterize")
+    parser.add_argument("--reader", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.reader:
+        tell_reader()
+        return
     first, end = map(int, asked.seeds.split(":"))
     found, took = mixtures_found(first, end)
     print(f"{found} of {end - first} mixtures, {np.median(took):.2f} s each")
