@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from application_fixture import Kept, described
-from figures import Cell, Column, Row, add_save_option, save
+from figures import Cell, Column, Row, add_save_option, save, share
 from leadline.record.application import Stream
 from leadline.studies.application.characterize import characterize_trace
 from planted_traces import Planted, drawn_mixture, mixture
@@ -34,7 +34,7 @@ MEASURES = (
     "python/leadline/studies/application",
     "python/leadline/stats/reuse_times.py",
 )
-FORMS = ("{value:.4g}{unit} of {n}", "{value:.4g}{unit}")
+FORMS = ("{value:.4g}{unit} [{low:.3g}, {high:.3g}] of {n}", "{value:.4g}{unit}")
 COLUMNS = (Column("what", "what"), Column("figure", "figure", FORMS))
 SECONDS_MOST, MIB_MOST = 120.0, 1024.0
 """What issue 18 allows for 10^8 requests."""
@@ -76,7 +76,7 @@ def large_trace(requests: int) -> tuple[float, ...]:
         return tuple(json.loads(reader.stdout.read()))
 
 
-def tell_reader() -> None:
+def describe_standard_input() -> None:
     """Describe the trace on standard input, and print what `large_trace` returns."""
     began_s = time.monotonic()
     study = characterize_trace("-", Kept(), name="large")
@@ -101,20 +101,19 @@ def is_found(planted: Planted, streams: tuple[Stream, ...]) -> bool:
     return False
 
 
-def mixtures_found(first: int, end: int) -> tuple[int, list[float]]:
-    """Return how many mixtures are found whole, and how long each took to describe."""
-    found, took = 0, []
+def mixtures_found(first: int, end: int) -> tuple[list[bool], list[float]]:
+    """Return whether each mixture was found whole, and how long each took to describe."""
+    found, took_s = list[bool](), list[float]()
     for seed in range(first, end):
         streams = drawn_mixture(seed)
         with tempfile.TemporaryDirectory() as folder:
             study = described(mixture(streams, REQUESTS, seed + 1), Path(folder))
-        took.append(study.found.wall_s)
+        took_s.append(study.found.wall_s)
         one = len(study.phases) == 1
-        whole = one and all(is_found(each, study.phases[0].streams) for each in streams)
-        found += whole
-        if not whole:
+        found.append(one and all(is_found(each, study.phases[0].streams) for each in streams))
+        if not found[-1]:
             print(f"seed {seed}: not all of {streams}")
-    return found, took
+    return found, took_s
 
 
 def main() -> None:
@@ -126,11 +125,11 @@ def main() -> None:
     parser.add_argument("--reader", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.reader:
-        tell_reader()
+        describe_standard_input()
         return
     first, end = map(int, asked.seeds.split(":"))
-    found, took = mixtures_found(first, end)
-    print(f"{found} of {end - first} mixtures, {np.median(took):.2f} s each")
+    found, took_s = mixtures_found(first, end)
+    print(f"{sum(found)} of {len(found)} mixtures, {np.median(took_s):.2f} s each")
     began = time.monotonic()
     seconds, processor_s, mib, requests, rate, error = large_trace(asked.requests)
     all_s = time.monotonic() - began
@@ -139,13 +138,7 @@ def main() -> None:
         f"MiB; {100 * rate:.2g}% of the pages, largest error {error:.4f}; in all {all_s:.0f} s"
     )
     rows = [
-        Row(
-            "found",
-            {
-                "what": "planted mixtures found",
-                "figure": Cell(100 * found / (end - first), n=end - first, unit=" %"),
-            },
-        ),
+        Row("found", {"what": "planted mixtures found, %", "figure": share(found)}),
         Row(
             "wall",
             {

@@ -47,7 +47,7 @@ import msgspec
 
 import leadline
 import proving
-from figures import Cell, Column, Content, Row, add_save_option, save, slug
+from figures import Cell, Column, Content, Row, add_save_option, save, share, slug
 from leadline.record.workbench import Goal, PeakRate, SimulatedServer
 from leadline.studies.workbench.policies import POLICIES
 from proving.grids import WORKLOADS, grid_samples
@@ -284,17 +284,6 @@ def quantile(values: Sequence[float], share: float) -> float:
     """Return the value that this share stays at or below."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
-
-
-def share(flags: Sequence[bool]) -> Cell | None:
-    """Return a percentage with its 95% interval (Wilson); None of nothing."""
-    n = len(flags)
-    if n == 0:
-        return None
-    p, z = sum(flags) / n, 1.96
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return Cell(100 * p, 100 * (middle - half), 100 * (middle + half), n)
 
 
 def share_of(flags: Sequence[bool]) -> str:

@@ -7,7 +7,7 @@ and JSON differ, and `make figures-stale` lists what is older than the code it m
 
 from figures.rendered import markdown, say
 from figures.saving import add_save_option, save
-from figures.stored import Cell, Column, Content, Result, Row, slug
+from figures.stored import Cell, Column, Content, Result, Row, share, slug
 
 __all__ = [
     "Cell",
@@ -19,5 +19,6 @@ __all__ = [
     "markdown",
     "save",
     "say",
+    "share",
     "slug",
 ]

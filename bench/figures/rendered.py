@@ -216,7 +216,9 @@ def _goal(cell: Cell, unit: str) -> str:
     if not ends:
         return ""
     sign = "" if len(ends) == 2 else "≤ " if cell.least is None else "≥ "
-    return f"goal {sign}{' to '.join(ends)} {cell.unit or unit}".strip().replace(" %", "%")
+    return f"goal {sign}{' to '.join(ends)} {(cell.unit or unit).strip()}".strip().replace(
+        " %", "%"
+    )
 
 
 def caption(result: Result) -> str:

@@ -8,8 +8,9 @@ figure knows its goal, so what misses it is told so wherever it is rendered.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,17 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         """Whether there is a goal and the figure does not reach it."""
         too_little = self.least is not None and self.value < self.least
         return too_little or (self.most is not None and self.value > self.most)
+
+
+def share(flags: Sequence[bool]) -> Cell | None:
+    """Return a percentage with its 95% interval (Wilson); None of nothing."""
+    n = len(flags)
+    if n == 0:
+        return None
+    p, z = sum(flags) / n, 1.96
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return Cell(100 * p, 100 * (middle - half), 100 * (middle + half), n)
 
 
 Content = Cell | float | str | None

@@ -16,10 +16,12 @@ import pytest
 from leadline.engine import Target, TargetRefused, open_file_tests, open_streams
 from leadline.engine.file_tests import ProgramsAsked
 from leadline.engine.streams.disks import DATA_MULTIPLE_BYTES, Effort, open_stream_disks
+from leadline.engine.targets.claim import claim
 from leadline.engine.targets.dirfd import Folder
 from leadline.machine.space import Growth, Space
 from leadline.record.files import FilesCell, FileSystemUnderTest
 from leadline.record.job import Generate, Output, StreamJob
+from leadline.servers.striped_disks import striped_disks
 from places import TESTS
 
 MIB = 1 << 20
@@ -69,20 +71,35 @@ def test_files_stop_at_the_floor_while_they_lay_out_and_while_they_write(
     assert list(tmp_path.iterdir()) == []
 
 
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+IS_FULL = "cannot be used: the file system is full; free some"
+
+
 @pytest.mark.parametrize("deed", ["make_folder", "make_or_open_file"])
-def test_a_name_for_which_a_full_disk_has_no_room_is_refused(
+def test_a_full_disk_without_room_for_a_name_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     system = FileSystemUnderTest(fs="ext4", block_bytes=4096, made=True)
     with open_file_tests([Target.parse(str(tmp_path))]) as tests:
         monkeypatch.setattr(Folder, deed, full)
-        with pytest.raises(
-            TargetRefused, match="cannot be used: the file system is full; free some"
-        ):
+        with pytest.raises(TargetRefused, match=IS_FULL):
             tests.run(FilesCell(system=system, drives=1), asked())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_without_room_for_an_export_or_an_image_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with claim(tmp_path) as claimed, monkeypatch.context() as patched:
+        patched.setattr(Folder, "make_folder", full)
+        patched.setattr(Folder, "make_file", full)
+        with pytest.raises(TargetRefused, match=IS_FULL):
+            claimed.export_folder(0)
+        with pytest.raises(TargetRefused, match=IS_FULL), striped_disks(claimed.folder, 1, MIB):
+            pass
     assert list(tmp_path.iterdir()) == []
 
 

@@ -165,6 +165,7 @@ def test_a_figure_with_a_goal_says_whether_it_meets_it() -> None:
         "| 96% (goal 92 to 98%: met) |",
         "| 99% (goal ≤ 98%: **missed**) |",
     ]
+    assert rendered.say(Cell(1, most=2), ("{value:g}%",), " %") == "1% (goal ≤ 2%: met)"
 
 
 def test_a_goal_of_a_whole_column_stands_in_its_head() -> None:
